@@ -171,6 +171,7 @@ async fn engine(store: &str) -> Arc<Engine> {
             shown_output_bytes: SHOWN_OUTPUT_BYTES,
             approvals: ApprovalSettings::asking_at(Some(Risk::High)),
             work_dir: ".".into(),
+            workspaces: None,
         }),
         policy: Arc::new(Policy::default()),
         tenants: baton::engine::Tenants::default(),

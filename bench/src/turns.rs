@@ -273,6 +273,7 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
             shown_output_bytes: SHOWN_OUTPUT_BYTES,
             approvals: ApprovalSettings::asking_at(None),
             work_dir: ".".into(),
+            workspaces: None,
         }),
         // High enough for a hundred at once.
         tenants: baton::engine::Tenants::default(),

@@ -21,6 +21,7 @@ const SkillsScreen = lazy(() => import('./screens/skills/SkillsScreen'));
 const UsageScreen = lazy(() => import('./screens/usage/UsageScreen'));
 const PatternsScreen = lazy(() => import('./screens/patterns/PatternsScreen'));
 const AuditScreen = lazy(() => import('./screens/audit/AuditScreen'));
+const KeysScreen = lazy(() => import('./screens/keys/KeysScreen'));
 const HealthScreen = lazy(() => import('./screens/health/HealthScreen'));
 
 export function App() {
@@ -46,6 +47,7 @@ export function App() {
             <Route path="/usage"><UsageScreen /></Route>
             <Route path="/patterns"><PatternsScreen /></Route>
             <Route path="/audit"><AuditScreen /></Route>
+            <Route path="/keys"><KeysScreen /></Route>
             <Route path="/health"><HealthScreen /></Route>
             <Route><NotFound /></Route>
           </Switch>

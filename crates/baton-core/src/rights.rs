@@ -25,6 +25,20 @@ impl Rights {
         self.has(permission) || self.has(EVERYTHING) || of_its_noun()
     }
 
+    /// Whether everything that `other` grants is granted by these too.
+    pub fn cover(&self, other: &Self) -> bool {
+        other.0.iter().all(|permission| self.allow(permission.as_str()))
+    }
+
+    /// The permissions that both grant.
+    #[must_use]
+    pub fn intersect(&self, other: &Self) -> Self {
+        let of_both = |one: &Self, two: &Self| -> Vec<Permission> {
+            one.0.iter().filter(|permission| two.allow(permission.as_str())).cloned().collect()
+        };
+        of_both(self, other).into_iter().chain(of_both(other, self)).collect()
+    }
+
     fn has(&self, permission: &str) -> bool {
         self.0.iter().any(|held| held.as_str() == permission)
     }
@@ -55,5 +69,23 @@ mod tests {
         let viewer = rights(&["thread:read"]);
         assert!(viewer.allow("thread:read") && !viewer.allow("thread:write") && !viewer.allow("thread"));
         assert!(!Rights::default().allow("thread:read"));
+    }
+
+    #[test]
+    fn an_intersection_grants_what_both_grant() {
+        let cases: [(&[&str], &[&str], &[&str]); 6] = [
+            (&["admin:*"], &["thread:read"], &["thread:read"]),
+            (&["thread:*", "audit:read"], &["thread:read", "audit:*"], &["thread:read", "audit:read"]),
+            (&["thread:read"], &["thread:write"], &[]),
+            (&["thread:read"], &["admin:*"], &["thread:read"]),
+            (&["admin:*"], &["admin:*"], &["admin:*"]),
+            (&["thread:*"], &[], &[]),
+        ];
+        for (one, two, both) in cases {
+            assert_eq!(rights(one).intersect(&rights(two)), rights(both), "{one:?} {two:?}");
+            assert_eq!(rights(two).intersect(&rights(one)), rights(both), "{two:?} {one:?}");
+            assert!(rights(one).cover(&rights(both)) && rights(two).cover(&rights(both)));
+        }
+        assert!(!rights(&["admin:keys"]).cover(&Rights::all()) && !rights(&["a:b"]).cover(&rights(&["a:*"])));
     }
 }

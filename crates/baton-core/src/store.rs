@@ -45,7 +45,7 @@ pub use approval::{
     ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation, WORKFLOW_TOOL,
 };
 pub use artifact::{Artifact, Artifacts};
-pub use audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Seal};
+pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited, Seal};
 pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, Reserved};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
@@ -178,6 +178,10 @@ pub trait TenantStore:
     + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;
+
+    /// The same tenant. Every write through the returned value that succeeds and changes something also records `entry`, in its
+    /// transaction: both are stored, or neither.
+    fn audited(&self, entry: AuditEntry) -> Arc<dyn TenantStore>;
 
     /// Deletes expired data: workflow state, idempotency records, cached results, and spooled output of finished runs. History is
     /// kept.

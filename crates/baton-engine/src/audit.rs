@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::bounds::{InvocationError, InvocationKind};
 use crate::failure::Failure;
+use crate::handoff::ExitRequest;
 use crate::journal::Record;
 use crate::outcome::Outcome;
 use crate::request::StoredRequest;
@@ -40,7 +41,21 @@ pub(crate) fn of_run(record: &RunRecord, actor: &str, action: &str, decision: &s
         run_id: Some(record.run_id),
         decision: decision.to_owned(),
         trace_id: StoredRequest::trace_of(&record.request).map(|trace| trace.trace_id()),
-        detail: Value::Null,
+        ..AuditEntry::default()
+    }
+}
+
+/// A change of a handoff that a caller requested from outside of a run.
+pub(crate) fn requested(exit: &ExitRequest, action: &str, detail: Value) -> AuditEntry {
+    AuditEntry {
+        actor: exit.caller.user.to_string(),
+        action: action.to_owned(),
+        thread_id: Some(exit.caller.thread_id),
+        decision: ALLOWED.to_owned(),
+        trace_id: exit.trace.as_ref().map(TraceParent::trace_id),
+        address: exit.address.clone(),
+        detail,
+        ..AuditEntry::default()
     }
 }
 
@@ -125,6 +140,7 @@ fn entry(run: &RunState, actor: &AgentName, action: &str, decision: &str, detail
         run_id: Some(run.run_id),
         decision: decision.to_owned(),
         trace_id: run.request.trace.as_ref().map(TraceParent::trace_id),
+        address: None,
         detail,
     }
 }

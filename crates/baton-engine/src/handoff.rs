@@ -47,6 +47,9 @@ pub struct StartHandoff {
     pub on_conflict: OnConflict,
     pub rights: Rights,
     pub trace: Option<TraceParent>,
+    /// The client's address, for the audit trail.
+    #[serde(skip)]
+    pub address: Option<String>,
 }
 
 choices! {
@@ -75,6 +78,8 @@ pub struct ExitRequest {
     pub is_administrator: bool,
     pub rights: Rights,
     pub trace: Option<TraceParent>,
+    /// The client's address, for the audit trail.
+    pub address: Option<String>,
 }
 
 /// The result of a handoff, as its holder reports it.

@@ -80,13 +80,10 @@ pub async fn request_erasure(
 ) -> Result<Erasure, StoreError> {
     let entry = AuditEntry {
         actor: actor.to_owned(),
-        on_behalf_of: None,
         action: "user.erase".to_owned(),
-        thread_id: None,
-        run_id: None,
         decision: "requested".to_owned(),
         trace_id,
-        detail: serde_json::Value::Null,
+        ..AuditEntry::default()
     };
     data.begin_erasure(user, entry).await
 }

@@ -258,7 +258,17 @@ impl Engine {
         run: RunId,
         how: Cancel,
     ) -> Result<RunStatus, StoreError> {
-        let store = self.parts.store.tenant(tenant);
+        self.cancel_audited(&*self.parts.store.tenant(tenant), run, how).await
+    }
+
+    /// Like [`Self::cancel`], with the audit entry of `store` ([`TenantStore::audited`]).
+    pub async fn cancel_audited(
+        self: &Arc<Self>,
+        store: &dyn TenantStore,
+        run: RunId,
+        how: Cancel,
+    ) -> Result<RunStatus, StoreError> {
+        let tenant = store.tenant();
         let status = store.cancel_run(run, how).await?;
         self.workers.cancel(run, how);
         // A run that waited takes its closing turn.
@@ -277,16 +287,16 @@ impl Engine {
         Ok(status)
     }
 
-    /// Deletes a thread with all it owns. An active run of it ends at once in this process, or with its next write in another
-    /// one.
+    /// Deletes a thread with all it owns, with the audit entry of `store` ([`TenantStore::audited`]). An active run of it ends at once
+    /// in this process, or with its next write in another one.
     pub async fn delete_thread(
         &self,
-        tenant: &TenantId,
+        store: &dyn TenantStore,
         thread: ThreadId,
         user: Option<&UserId>,
     ) -> Result<(), StoreError> {
-        let active = self.workers.active(&(tenant.clone(), thread));
-        self.parts.store.tenant(tenant).delete_thread(thread, user).await?;
+        let active = self.workers.active(&(store.tenant().clone(), thread));
+        store.delete_thread(thread, user).await?;
         if let Some(active) = active {
             self.workers.cancel(active, Cancel::Abort);
         }

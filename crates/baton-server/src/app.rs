@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use axum::Router;
 use baton_agui::AgentProfiles;
@@ -24,6 +25,7 @@ use crate::roster::RosterState;
 use crate::settings::ServerSettings;
 use crate::stream::permits::StreamPermits;
 use crate::system::Inspect;
+use crate::trail::Aggregates;
 
 /// Chooses the agent for a message that names none, among the agents of a tenant. The error says why no agent can answer.
 pub type Choose = Box<
@@ -61,6 +63,8 @@ pub struct AppInner {
     pub guards: Guards,
     pub streams: StreamPermits,
     pub readiness: Readiness,
+    /// Audit entries that are aggregated over time.
+    pub aggregates: Aggregates,
     /// The requirements of each route.
     pub access: Access,
     /// Built once per roster and shared by all streams.
@@ -101,6 +105,7 @@ impl App {
             guards,
             streams,
             readiness: Readiness::default(),
+            aggregates: Aggregates::new(Instant::now()),
             access,
             profiles: Mutex::default(),
             draining: CancellationToken::new(),

@@ -23,6 +23,7 @@ use crate::a2a;
 use crate::access::{AccessRoute, RateLimiting, RequestWork, Requirement};
 use crate::app::App;
 use crate::client_address::ClientAddress;
+use crate::identity::refusal::AuthRefusal;
 use crate::identity::{AuthenticationMode, Caller};
 use crate::problem::{ApiResult, Code, Problem};
 use crate::settings::RequestLimits;
@@ -137,7 +138,11 @@ async fn admit(
     }
     let from = request.extensions().get::<ClientAddress>().copied();
     let from = from.ok_or_else(|| Problem::internal(&"a request without a client address"))?;
-    let caller = Caller(app.identity.authenticate(request.headers(), from).await?);
+    let authenticated = app.identity.authenticate(request.headers(), from).await;
+    if let Some(reason) = authenticated.as_ref().err().and_then(AuthRefusal::failure) {
+        trail::failed(app, from, request.extensions().get::<Trace>(), reason).await;
+    }
+    let caller = Caller(authenticated?);
     if route.rate_limiting != RateLimiting::Exempt {
         let now = rate_limit.insert(app.guards.rate(&caller.tenant).admit(&caller.tenant));
         // Whether a request that may be exempt is so can be in its body.

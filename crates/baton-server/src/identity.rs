@@ -9,13 +9,14 @@ mod credential;
 mod generations;
 pub mod jwks;
 pub mod key;
+mod key_uses;
 mod keyring;
 mod keyset;
 pub mod refusal;
 pub mod roles;
 pub mod token;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,10 +25,12 @@ use baton_core::{Permission, Rights, Store, TenantId, UserId};
 use http::HeaderMap;
 use http::request::Parts;
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use self::attempts::AttemptLimits;
 use self::credential::Credential;
 use self::key::Digest;
+use self::key_uses::KeyUses;
 use self::keyring::Keyring;
 use self::refusal::AuthRefusal;
 use self::roles::Roles;
@@ -42,6 +45,8 @@ pub struct AuthSettings {
     pub roles: BTreeMap<String, Vec<Permission>>,
     /// Accepted besides API keys.
     pub tokens: Option<Arc<TokenVerifier>>,
+    /// Tenants whose users may hold permissions that reach beyond a tenant ([`roles::INSTALLATION`]).
+    pub operators: Vec<TenantId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +66,17 @@ pub struct Principal {
     pub rights: Rights,
     /// For long-lived connections such as streams.
     pub valid: Valid,
+    /// Whether the tenant operates the installation.
+    pub is_operator: bool,
+    /// The API key that the caller has used.
+    pub key: Option<UsedKey>,
+}
+
+/// The API key of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedKey {
+    pub key_id: Uuid,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// How long an authentication is valid.
@@ -82,11 +98,14 @@ impl Principal {
             roles: vec![roles::ADMIN.to_owned()],
             rights: Rights::all(),
             valid: Valid::Always,
+            is_operator: true,
+            key: None,
         }
     }
 
+    /// Whether the caller has a permission. One that reaches beyond a tenant is granted to operators of the installation only.
     pub fn may(&self, permission: &str) -> bool {
-        self.rights.allow(permission)
+        (self.is_operator || !roles::INSTALLATION.contains(&permission)) && self.rights.allow(permission)
     }
 
     pub fn demand(&self, permission: &str) -> ApiResult<()> {
@@ -113,12 +132,13 @@ pub struct Authenticator {
     roles: Arc<Roles>,
     keyring: Keyring,
     attempts: Arc<AttemptLimits>,
+    uses: KeyUses,
     tokens: Option<Arc<TokenVerifier>>,
 }
 
 impl Authenticator {
     pub fn new(settings: &AuthSettings, store: Arc<dyn Store>) -> Self {
-        let roles = Arc::new(Roles::new(&settings.roles));
+        let roles = Arc::new(Roles::new(&settings.roles).operated_by(&settings.operators));
         let attempts = Arc::new(AttemptLimits::new(Instant::now()));
         Self {
             mode: settings.mode,
@@ -126,22 +146,40 @@ impl Authenticator {
             keyring: Keyring::new(store, Arc::clone(&roles), Arc::clone(&attempts)),
             attempts,
             roles,
+            uses: KeyUses::default(),
             tokens: settings.tokens.clone(),
         }
     }
 
+    pub fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// When keys were last used, since the last call.
+    pub fn take_key_uses(&self) -> HashMap<TenantId, Vec<(Uuid, Timestamp)>> {
+        self.uses.take()
+    }
+
     /// Failures are limited per address. Keys that were good before are not affected by them.
-    pub async fn authenticate(&self, headers: &HeaderMap, from: ClientAddress) -> ApiResult<Arc<Principal>> {
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        from: ClientAddress,
+    ) -> Result<Arc<Principal>, AuthRefusal> {
         match self.mode {
             AuthenticationMode::Open => Ok(Arc::clone(&self.local)),
-            AuthenticationMode::Required => Ok(self.identify(headers, from.into()).await?),
+            AuthenticationMode::Required => self.identify(headers, from.into()).await,
         }
     }
 
     async fn identify(&self, headers: &HeaderMap, from: AddressKey) -> Result<Arc<Principal>, AuthRefusal> {
         let count = |refusal| self.count(refusal, from);
         match credential::of(headers).map_err(count)? {
-            Credential::Key(key) => self.keyring.owner(Digest::of(key), Some(from)).await,
+            Credential::Key(key) => {
+                let owner = self.keyring.owner(Digest::of(key), Some(from)).await?;
+                self.uses.note(&owner);
+                Ok(owner)
+            }
             Credential::Token(token) => self.verify(token).await.map_err(count),
         }
     }
@@ -156,9 +194,9 @@ impl Authenticator {
         let tokens = self.tokens.as_ref().ok_or(AuthRefusal::Invalid("tokens are not accepted"))?;
         let claims = tokens.verify(token).await?;
         let valid = Valid::Until(claims.end());
-        let token::Claims { sub, tenant_id, roles, .. } = claims;
-        let rights = self.roles.rights(&roles);
-        Ok(Arc::new(Principal { tenant: tenant_id, user: sub, roles, rights, valid }))
+        let token::Claims { user, tenant, roles, .. } = claims;
+        let (rights, is_operator) = (self.roles.rights(&roles), self.roles.is_operator(&tenant));
+        Ok(Arc::new(Principal { tenant, user, roles, rights, valid, is_operator, key: None }))
     }
 
     /// Whether an earlier authentication is still valid. Cheap enough for every heartbeat of every stream.

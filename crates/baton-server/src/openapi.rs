@@ -38,6 +38,7 @@ const UUID_V4: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
         (name = "skills", description = "What agents can learn: shared skills, and those that people created in a conversation."),
         (name = "artifacts", description = "Files that agents and people added to threads."),
         (name = "insight", description = "What was spent, what was learnt, and who did what."),
+        (name = "keys", description = "API keys of the tenant."),
         (name = "operations", description = "Whether the server lives, what it is, and this description."),
     )
 )]

@@ -12,6 +12,7 @@ mod feedback;
 mod files;
 pub(crate) mod handoff;
 pub mod health;
+mod keys;
 mod me;
 pub(crate) mod messages;
 mod patterns;
@@ -49,6 +50,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(users::routes())
         .merge(audit::routes())
         .merge(patterns::routes())
+        .merge(keys::routes())
         .merge(me::routes())
         .merge(system::routes())
         .merge(health::routes())

@@ -3,6 +3,7 @@
 pub mod admission;
 mod connections;
 mod files;
+mod housekeeping;
 mod pulse;
 mod socket;
 pub mod tls;
@@ -104,6 +105,7 @@ impl Server {
         let watching = CancellationToken::new();
         let watched = watching.clone().run_until_cancelled_owned(glance::watch(app.clone()));
         own.spawn(watched);
+        own.spawn(watching.clone().run_until_cancelled_owned(housekeeping::run(app.clone())));
         let watching = watching.drop_guard();
         end.await;
         let drained = drain(&app, &connections).await;
@@ -132,6 +134,7 @@ async fn drain(app: &App, connections: &Connections) -> Drained {
     let drained = drain_engine(app).await;
     app.closing.cancel();
     connections.end(FAREWELL).await;
+    housekeeping::finish(app).await;
     tracing::info!(finished = drained.finished, left = drained.left, "drained");
     drained
 }

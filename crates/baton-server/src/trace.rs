@@ -15,6 +15,7 @@ use http::{Extensions, HeaderMap, HeaderValue, header};
 use tracing::Instrument as _;
 
 use crate::app::App;
+use crate::client_address::ClientAddress;
 use crate::identity::Caller;
 use crate::problem::Problem;
 use ended::{RequestEndLog, RequestSummary};
@@ -23,17 +24,29 @@ use ended::{RequestEndLog, RequestSummary};
 pub const HEADER: &str = "x-trace-id";
 
 tokio::task_local! {
-    static CURRENT: Arc<TraceParent>;
+    static CURRENT: Trace;
 }
 
 /// The trace id of the current task, for log entries without access to the request.
 pub fn current() -> Option<String> {
-    CURRENT.try_with(|trace| trace.trace_id()).ok()
+    CURRENT.try_with(|trace| trace.0.trace_id()).ok()
+}
+
+/// The trace context of the request that the current task handles.
+pub fn current_trace() -> Option<Trace> {
+    CURRENT.try_with(Trace::clone).ok()
 }
 
 /// The trace context of a request, with this server's span as the parent.
 #[derive(Debug, Clone)]
-pub struct Trace(pub Arc<TraceParent>);
+pub struct Trace(pub Arc<TraceParent>, Option<ClientAddress>);
+
+impl Trace {
+    /// The client's address, as the audit trail has it.
+    pub fn address(&self) -> Option<String> {
+        self.1.map(|address| address.to_string())
+    }
+}
 
 impl<S: Sync> FromRequestParts<S> for Trace {
     type Rejection = Problem;
@@ -59,10 +72,11 @@ impl KnownCaller {
 pub async fn layer(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let (trace, from) = of(request.headers());
     let (trace, known) = (Arc::new(trace), KnownCaller::default());
-    request.extensions_mut().insert(Trace(Arc::clone(&trace)));
+    let current = Trace(Arc::clone(&trace), request.extensions().get().copied());
+    request.extensions_mut().insert(current.clone());
     request.extensions_mut().insert(known.clone());
     let mut ended = RequestEndLog::new(RequestSummary::of(&request, &app), &trace, from, known);
-    let answering = CURRENT.scope(Arc::clone(&trace), next.run(request)).instrument(ended.span());
+    let answering = CURRENT.scope(current, next.run(request)).instrument(ended.span());
     let mut response = answering.await;
     let trace_id = trace.trace_id();
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {

@@ -124,19 +124,27 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     WHERE r.finished_at IS NULL AND r.status <> 'waiting' AND w.active_run = r.run_id AND w.owner = $1
 $$;
 
-CREATE OR REPLACE FUNCTION system_key(hashed TEXT) RETURNS TABLE (
-    tenant TEXT, key_id UUID, user_id TEXT, roles TEXT, prefix TEXT, created_at BIGINT, revoked_at BIGINT
+-- A function cannot be replaced by one with another result.
+DROP FUNCTION IF EXISTS system_key(TEXT);
+CREATE FUNCTION system_key(hashed TEXT) RETURNS TABLE (
+    tenant TEXT, key_id UUID, user_id TEXT, roles TEXT, prefix TEXT, created_at BIGINT, revoked_at BIGINT,
+    name TEXT, scopes TEXT, expires_at BIGINT, last_used_at BIGINT
 )
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
-    SELECT k.tenant, k.key_id, k.user_id, k.roles, k.prefix, k.created_at, k.revoked_at FROM api_keys k
+    SELECT k.tenant, k.key_id, k.user_id, k.roles, k.prefix, k.created_at, k.revoked_at,
+        k.name, k.scopes, k.expires_at, k.last_used_at
+    FROM api_keys k
     WHERE k.hash = $1 AND k.revoked_at IS NULL
 $$;
 
--- Tenants whose audit trail has entries after its last seal. Chain 16 says how many are sealed.
-CREATE OR REPLACE FUNCTION system_unsealed() RETURNS SETOF TEXT
+-- Tenants whose audit trail has entries after its last seal, or whose last seal was signed with another key. Chain 16 says how many
+-- entries are sealed.
+DROP FUNCTION IF EXISTS system_unsealed();
+CREATE OR REPLACE FUNCTION system_unsealed(signer TEXT) RETURNS SETOF TEXT
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT c.tenant FROM audit_chains c GROUP BY c.tenant
     HAVING sum(CASE WHEN c.chain < 16 THEN c.entries ELSE -c.entries END) <> 0
+        OR ($1 <> '' AND bool_or(c.chain = 16 AND c.entries > 0 AND c.key_id <> $1))
 $$;
 
 DO $$

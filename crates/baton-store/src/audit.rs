@@ -2,13 +2,16 @@
 //! use different chains and do not wait for each other.
 //!
 //! - [`chain`]: the chain of an entry, and the hashes. [`stored`]: entries as rows. [`ends`]: the last position of each chain.
-//! - [`seal`]: one hash over all chains, about once a second. [`verify`]: recomputes every hash.
+//! - [`seal`]: one signature over all chains, about once a second. [`keys`]: the keys that sign.
+//! - [`verify`]: recomputes the hashes. [`checkpoint`]: where the last verification ended.
 //! - [`list`]: entries of all chains in one order. [`find`]: which rows have entries about a thread or of an actor or action.
 //! - [`people`]: names, which are not part of the entries.
 
 mod chain;
+mod checkpoint;
 mod ends;
 mod find;
+pub(crate) mod keys;
 mod list;
 mod people;
 pub(crate) mod seal;
@@ -18,7 +21,7 @@ mod verify;
 use std::collections::BTreeMap;
 
 use baton_core::store::{
-    Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Page, PageRequest, Pending, micros,
+    Audit, AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited, Page, PageRequest, Pending, micros,
 };
 use baton_core::{RunId, StoreError, ThreadId};
 pub(crate) use chain::chain_of;
@@ -26,7 +29,6 @@ use find::Found;
 pub(crate) use find::forget_number;
 use list::AuditPosition;
 pub(crate) use people::forget_name;
-use serde_json::Value as Json;
 pub(crate) use stored::AuditLine;
 
 use crate::insert::Changes;
@@ -51,8 +53,27 @@ impl Audit for Tenant {
         }
     }
 
-    fn verify_audit(&self) -> Pending<'_, AuditVerdict> {
-        self.read((), |tx, ()| Box::pin(verify::verify(tx)))
+    fn verify_audit(&self, scope: AuditScope) -> Pending<'_, AuditVerdict> {
+        Box::pin(async move {
+            let (verdict, reached) =
+                self.read(scope, |tx, scope| Box::pin(verify::verify(tx, *scope))).await?;
+            if let Some(reached) = reached {
+                self.write(JobSubject::Tenant, reached, |tx, reached| Box::pin(reached.store(tx))).await?;
+            }
+            Ok(verdict)
+        })
+    }
+
+    fn sign_audit(&self) -> Pending<'_, AuditVerdict> {
+        Box::pin(async move {
+            let verdict = self.read((), |tx, ()| Box::pin(verify::verify_unsigned(tx))).await?;
+            if matches!(verdict, AuditVerdict::Broken { .. }) {
+                return Ok(verdict);
+            }
+            let tenant = self.tenant.as_str().into();
+            seal::sign(&self.database.driver, &tenant).await?;
+            self.verify_audit(AuditScope::Full).await
+        })
     }
 }
 
@@ -60,13 +81,9 @@ impl Audit for Tenant {
 pub(crate) fn entry(actor: &str, action: &str, decision: &str) -> AuditEntry {
     AuditEntry {
         actor: actor.to_owned(),
-        on_behalf_of: None,
         action: action.to_owned(),
-        thread_id: None,
-        run_id: None,
         decision: decision.to_owned(),
-        trace_id: None,
-        detail: Json::Null,
+        ..AuditEntry::default()
     }
 }
 
@@ -104,7 +121,7 @@ pub(crate) async fn write(tx: &Tx<'_>, lines: &mut [AuditLine]) -> Result<(), St
     changes.insert(&stored::INSERT, rows);
     found.write(&mut changes);
     for (chain, end) in &ends {
-        changes.execute(ends::MOVE, end.values(*chain));
+        changes.execute(ends::MOVE, end.values(tx, *chain));
     }
     tx.write(changes).await
 }

@@ -211,6 +211,7 @@ macro_rules! each_property {
             audit::the_trail_is_listed_in_either_order,
             audit::a_cursor_of_the_trail_stays_right_in_its_own_order_only,
             audit::a15_what_the_store_does_is_in_the_trail,
+            audit::an_audited_write_has_its_entry,
             sweeping::c_27_partial_state_goes_when_its_time_is_over,
             sweeping::what_has_outlived_its_time_goes,
             system::tenants_are_known_once_they_have_written,

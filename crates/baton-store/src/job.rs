@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baton_core::store::Pending;
+use baton_core::store::{AuditEntry, Pending};
 use baton_core::{StoreError, ThreadId};
 use tokio::sync::oneshot;
 
@@ -40,14 +40,22 @@ struct JobTask<I, T> {
     waiting: oneshot::Sender<Result<T, StoreError>>,
     /// The audit trail to mark as unsealed if this job writes.
     trail: Option<(Arc<Unsealed>, Arc<str>)>,
+    /// Recorded if this job writes.
+    audit: Option<Arc<AuditEntry>>,
     has_written: AtomicBool,
 }
 
 impl<I: Send + Sync, T: Send> Job for JobTask<I, T> {
     fn run<'c>(&'c self, tx: &'c Tx<'c>) -> Pending<'c, ()> {
         Box::pin(async move {
+            // The request comes before what it caused.
+            let at = self.audit.as_ref().map(|_| tx.audited());
             let result = (self.run)(tx, &self.input).await?;
-            self.has_written.store(tx.has_written.load(Ordering::Relaxed), Ordering::Relaxed);
+            let has_written = tx.has_written.load(Ordering::Relaxed);
+            if let (Some(entry), Some(at), true) = (&self.audit, at, has_written) {
+                tx.audit_at(at, entry)?;
+            }
+            self.has_written.store(has_written, Ordering::Relaxed);
             *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             Ok(())
         })
@@ -80,27 +88,29 @@ where
     I: Send + Sync + 'static,
     T: Send + 'static,
 {
-    make(input, run, None)
+    make(input, run, None, None)
 }
 
-/// Creates a job that may write audit entries. If it writes, the tenant is marked as unsealed after the commit.
+/// Creates a job that may write audit entries, among them `audit`. If it writes, the tenant is marked as unsealed after the commit.
 pub(crate) fn writing_job<I, T>(
     input: I,
     run: JobFn<I, T>,
     unsealed: &Arc<Unsealed>,
     tenant: &Arc<str>,
+    audit: Option<Arc<AuditEntry>>,
 ) -> (Box<dyn Job>, JobReply<T>)
 where
     I: Send + Sync + 'static,
     T: Send + 'static,
 {
-    make(input, run, Some((Arc::clone(unsealed), Arc::clone(tenant))))
+    make(input, run, Some((Arc::clone(unsealed), Arc::clone(tenant))), audit)
 }
 
 fn make<I, T>(
     input: I,
     run: JobFn<I, T>,
     trail: Option<(Arc<Unsealed>, Arc<str>)>,
+    audit: Option<Arc<AuditEntry>>,
 ) -> (Box<dyn Job>, JobReply<T>)
 where
     I: Send + Sync + 'static,
@@ -108,7 +118,7 @@ where
 {
     let (waiting, answer) = oneshot::channel();
     let (result, has_written) = (Mutex::new(None), AtomicBool::new(false));
-    (Box::new(JobTask { input, run, result, waiting, trail, has_written }), answer)
+    (Box::new(JobTask { input, run, result, waiting, trail, audit, has_written }), answer)
 }
 
 /// Whether the error is a decision about the request, as opposed to a fault of the database.

@@ -53,5 +53,6 @@ mod usage;
 mod value;
 mod work;
 
+pub use audit::keys::{AuditKeys, InvalidAuditKey};
 pub use backup::backup;
-pub use open::{Database, files, open};
+pub use open::{Database, files, open, open_signed};

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use baton_core::store::StoreLoad;
 
+use crate::audit::keys::AuditKeys;
+
 /// Counters since the store was opened. They are read one by one, so a snapshot is not consistent across counters.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
@@ -23,6 +25,7 @@ type TokensByName = HashMap<String, (String, Instant)>;
 #[derive(Debug, Default)]
 pub(crate) struct MeterShared {
     pub(crate) meter: Arc<Meter>,
+    pub(crate) audit_keys: AuditKeys,
     tenants: Mutex<HashSet<Arc<str>>>,
     /// For each tenant and run limit, the runs that may be opened without counting.
     rooms: Mutex<HashMap<(Arc<str>, u32), Room>>,
@@ -43,6 +46,10 @@ struct Room {
 }
 
 impl MeterShared {
+    pub(crate) fn new(audit_keys: AuditKeys) -> Self {
+        Self { audit_keys, ..Self::default() }
+    }
+
     /// The token of a name in the audit trail, if it was read not long ago.
     pub(crate) fn audit_token(&self, tenant: &str, name: &str) -> Option<String> {
         let tokens = self.audit_tokens.lock().unwrap_or_else(PoisonError::into_inner);

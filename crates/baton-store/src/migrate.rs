@@ -14,6 +14,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0003_push.sql"),
     include_str!("../schema/0005_skills.sql"),
     include_str!("../schema/0008_lifecycle.sql"),
+    include_str!("../schema/0007_audit_keys.sql"),
 ];
 
 /// "BTN1" in ASCII: distinguishes a Baton store from other SQLite files.

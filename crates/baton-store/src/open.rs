@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_core::StoreError;
 
+use crate::audit::keys::AuditKeys;
 use crate::audit::seal::Unsealed;
 use crate::postgres::Postgres;
 use crate::sqlite::{DatabaseFile, Sqlite};
@@ -15,6 +16,8 @@ use crate::tenant::Driver;
 pub struct Database {
     pub(crate) driver: Arc<Driver>,
     pub(crate) unsealed: Arc<Unsealed>,
+    /// The id of the key that signs the audit trail; empty without a key.
+    pub(crate) signing_id: Arc<str>,
 }
 
 /// Opens `sqlite://file`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its schema. Relative paths are
@@ -22,13 +25,21 @@ pub struct Database {
 ///
 /// A file takes two parameters: `?busy_timeout=5000` is the time in milliseconds that a write waits for another program's lock,
 /// `max_page_count=250000` limits the file's size in pages of 4 KiB.
+///
+/// The audit trail is not signed. [`open_signed`] signs it.
 pub async fn open(url: &str, base: &Path) -> Result<Database, StoreError> {
+    open_signed(url, base, AuditKeys::default()).await
+}
+
+/// Like [`open`], with the keys that sign and verify the audit trail.
+pub async fn open_signed(url: &str, base: &Path, keys: AuditKeys) -> Result<Database, StoreError> {
+    let signing_id = keys.signing_id().into();
     let driver = match address(url, base)? {
-        StoreUrl::Memory => Driver::Sqlite(Sqlite::open(None).await?),
-        StoreUrl::File(file) => Driver::Sqlite(Sqlite::open(Some(file)).await?),
-        StoreUrl::Postgres(url) => Driver::Postgres(Postgres::open(&url).await?),
+        StoreUrl::Memory => Driver::Sqlite(Sqlite::open(None, keys).await?),
+        StoreUrl::File(file) => Driver::Sqlite(Sqlite::open(Some(file), keys).await?),
+        StoreUrl::Postgres(url) => Driver::Postgres(Postgres::open(&url, keys).await?),
     };
-    Ok(Database { driver: Arc::new(driver), unsealed: Arc::default() })
+    Ok(Database { driver: Arc::new(driver), unsealed: Arc::default(), signing_id })
 }
 
 /// Returns the files of a SQLite store, whether or not they exist yet, so that other users of the folder can avoid them.

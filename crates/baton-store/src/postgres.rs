@@ -25,6 +25,7 @@ use pool::ConnectionRole;
 pub(crate) use transaction::PgTransaction;
 use transaction::{TransactionMode, rows};
 
+use crate::audit::keys::AuditKeys;
 use crate::job::{Job, JobSubject};
 use crate::meter::MeterShared;
 use crate::migrate;
@@ -43,7 +44,7 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Connects, and migrates the schema.
-    pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
+    pub(crate) async fn open(url: &str, keys: AuditKeys) -> Result<Self, StoreError> {
         let address = PostgresAddress::parse(url)?;
         let first = pool::build(&address, 1, ConnectionRole::AsLoggedIn)?;
         migrate::postgres(&mut pool::client(&first).await?).await?;
@@ -51,7 +52,7 @@ impl Postgres {
         let writers = pool::build(&address, LANES * TENANTS, ConnectionRole::AsApplication)?;
         let readers = pool::build(&address, READERS, ConnectionRole::AsApplication)?;
         check_isolation(&pool::client(&readers).await?).await?;
-        let shared = Arc::<MeterShared>::default();
+        let shared = Arc::new(MeterShared::new(keys));
         let lanes = Lanes::start(&Lane { pool: writers.clone(), shared: Arc::clone(&shared) });
         Ok(Self { lanes, writers, readers, shared })
     }

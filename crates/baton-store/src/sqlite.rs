@@ -19,6 +19,7 @@ pub(crate) use file::DatabaseFile;
 use readers::Readers;
 use writer::{Writer, WriterJob};
 
+use crate::audit::keys::AuditKeys;
 use crate::job::Job;
 use crate::meter::MeterShared;
 use crate::tenant::closed;
@@ -41,18 +42,18 @@ enum DatabaseLocation {
 
 impl Sqlite {
     /// Opens the file or an in-memory store, and migrates its schema.
-    pub(crate) async fn open(file: Option<DatabaseFile>) -> Result<Self, StoreError> {
+    pub(crate) async fn open(file: Option<DatabaseFile>, keys: AuditKeys) -> Result<Self, StoreError> {
         let Some(file) = file else {
             let connection = SqliteConnection::open(None)?;
             connection.migrate()?;
             let place = DatabaseLocation::InMemory(Mutex::new(Some(connection)));
-            return Ok(Self { place, shared: Arc::default() });
+            return Ok(Self { place, shared: Arc::new(MeterShared::new(keys)) });
         };
         let opened = tokio::task::spawn_blocking(move || {
             let connection = SqliteConnection::open(Some(&file))?;
             connection.migrate().map_err(|error| connection::at(&file.path, error))?;
             connection.enlarge_cache()?;
-            let shared = Arc::<MeterShared>::default();
+            let shared = Arc::new(MeterShared::new(keys));
             let writer = Writer::start(connection, Arc::clone(&shared))?;
             let readers = Readers::new(file, Arc::clone(&shared));
             Ok(Self { place: DatabaseLocation::OnDisk { writer, readers }, shared })

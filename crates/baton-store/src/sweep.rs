@@ -1,6 +1,8 @@
 //! Deletes expired data.
 
-use baton_core::store::{Lifecycle as _, Pending, Retention, Swept};
+use std::sync::Arc;
+
+use baton_core::store::{AuditEntry, Lifecycle as _, Pending, Retention, Swept};
 use baton_core::{StoreError, TenantId, TenantStore};
 use jiff::Timestamp;
 
@@ -14,6 +16,11 @@ use crate::value::params;
 impl TenantStore for Tenant {
     fn tenant(&self) -> &TenantId {
         &self.tenant
+    }
+
+    fn audited(&self, entry: AuditEntry) -> Arc<dyn TenantStore> {
+        let (database, tenant) = (self.database.clone(), self.tenant.clone());
+        Arc::new(Self { database, tenant, audit: Some(Arc::new(entry)) })
     }
 
     fn sweep(&self, retention: Retention) -> Pending<'_, Swept> {

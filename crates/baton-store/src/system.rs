@@ -137,12 +137,14 @@ const TAKE_DUTY: SystemStatement = SystemStatement {
 
 const UNSEALED: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant FROM audit_chains GROUP BY tenant
-        HAVING sum(CASE WHEN chain < 16 THEN entries ELSE -entries END) <> 0",
-    postgres: "SELECT * FROM system_unsealed()",
+        HAVING sum(CASE WHEN chain < 16 THEN entries ELSE -entries END) <> 0
+            OR ($2 <> '' AND max(chain = 16 AND entries > 0 AND key_id <> $2))",
+    postgres: "SELECT * FROM system_unsealed($1)",
 };
 
 const KEY: SystemStatement = SystemStatement {
-    sqlite: "SELECT tenant, key_id, user_id, roles, prefix, created_at, revoked_at FROM api_keys
+    sqlite: "SELECT tenant, key_id, user_id, roles, prefix, created_at, revoked_at, name, scopes, expires_at, last_used_at
+        FROM api_keys
         WHERE hash = $2 AND revoked_at IS NULL",
     postgres: "SELECT * FROM system_key($1)",
 };
@@ -290,13 +292,14 @@ impl Driver {
         }
     }
 
-    /// Tenants whose audit trail has entries after its last seal.
-    pub(crate) async fn unsealed(&self) -> Result<Vec<TenantId>, StoreError> {
+    /// Tenants whose audit trail has entries after its last seal, or whose last seal was signed with another key than `signer`.
+    pub(crate) async fn unsealed(&self, signer: &str) -> Result<Vec<TenantId>, StoreError> {
+        let signer = [SqlValue::from(signer)];
         let rows = match self {
             Self::Sqlite(sqlite) => {
-                sqlite.ask(|connection| connection.query(UNSEALED.sqlite, "", &[])).await?
+                sqlite.ask(move |connection| connection.query(UNSEALED.sqlite, "", &signer)).await?
             }
-            Self::Postgres(postgres) => postgres.system(UNSEALED.postgres, &[]).await?,
+            Self::Postgres(postgres) => postgres.system(UNSEALED.postgres, &signer).await?,
         };
         rows.iter().map(|row| row.parse(0)).collect()
     }

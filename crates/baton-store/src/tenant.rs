@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, LeaseRenewal, Owner, Pending, PushKey, StoreLoad};
+use baton_core::store::{ApiKey, AuditEntry, LeaseRenewal, Owner, Pending, PushKey, StoreLoad};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 use uuid::Uuid;
 
@@ -23,8 +23,10 @@ pub(crate) enum Driver {
 /// The data of one tenant on either database. The operations are in the modules of the nouns.
 #[derive(Debug)]
 pub(crate) struct Tenant {
-    database: Database,
+    pub(crate) database: Database,
     pub(crate) tenant: TenantId,
+    /// Recorded by each write, in its transaction.
+    pub(crate) audit: Option<Arc<AuditEntry>>,
 }
 
 impl Tenant {
@@ -36,7 +38,7 @@ impl Tenant {
         T: Send + 'static,
     {
         let (driver, tenant) = (Arc::clone(&self.database.driver), Arc::from(self.tenant.as_str()));
-        let (job, answer) = writing_job(input, run, &self.database.unsealed, &tenant);
+        let (job, answer) = writing_job(input, run, &self.database.unsealed, &tenant, self.audit.clone());
         Box::pin(async move {
             match &*driver {
                 Driver::Sqlite(sqlite) => sqlite.write(tenant, job).await?,
@@ -78,7 +80,7 @@ pub(crate) fn closed() -> StoreError {
 
 impl Store for Database {
     fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore> {
-        Arc::new(Tenant { database: self.clone(), tenant: tenant.clone() })
+        Arc::new(Tenant { database: self.clone(), tenant: tenant.clone(), audit: None })
     }
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {

@@ -216,6 +216,20 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// The number of audit entries queued so far.
+    pub(crate) fn audited(&self) -> usize {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner).audit.len()
+    }
+
+    /// Queues an audit entry before those queued since there were `at` of them.
+    pub(crate) fn audit_at(&self, at: usize, entry: &AuditEntry) -> Result<(), StoreError> {
+        let line = AuditLine::new(entry, None)?;
+        let mut closing = self.to_close();
+        let at = at.min(closing.audit.len());
+        closing.audit.insert(at, line);
+        Ok(())
+    }
+
     /// Queues audit entries of a run whose thread has this id and number.
     pub(crate) fn audit_run(
         &self,

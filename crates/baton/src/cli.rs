@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::commands;
+use crate::commands::{self, OfTenant};
 use crate::config::{Config, ConfigError, Telemetry};
 use crate::exit::{Exit, ExitError};
 use crate::logs::{self, Usual};
@@ -69,27 +69,22 @@ pub enum Command {
     #[command(subcommand)]
     Skills(commands::skills::Command),
     /// List, show or delete conversations
-    #[command(subcommand)]
-    Threads(commands::threads::Command),
+    Threads(OfTenant<commands::threads::Command>),
     /// List, show, cancel or resume runs: the work for single messages
-    #[command(subcommand)]
-    Runs(commands::runs::Command),
+    Runs(OfTenant<commands::runs::Command>),
     /// List what waits for a person: approve or deny calls, answer questions
-    #[command(subcommand)]
-    Approvals(commands::approvals::Command),
+    Approvals(OfTenant<commands::approvals::Command>),
     /// Show, leave or resume a handoff: another agent has a conversation for a while
-    #[command(subcommand)]
-    Handoff(commands::handoff::Command),
+    Handoff(OfTenant<commands::handoff::Command>),
     /// List or show sessions: one agent's loop inside a run each
-    #[command(subcommand)]
-    Sessions(commands::sessions::Command),
+    Sessions(OfTenant<commands::sessions::Command>),
     /// Print which ways batons take between agents, and how well they end
     Patterns(commands::patterns::Args),
     /// Print what was spent, by agent, user, model or day
     Usage(commands::usage::Args),
-    /// Print who did what, or verify that the record of it is whole
+    /// Print who did what, verify that the record of it is complete, or export it
     Audit(commands::audit::Args),
-    /// Make, list or revoke API keys for the server
+    /// Create, list or revoke API keys for the server
     #[command(subcommand)]
     Keys(commands::keys::Command),
     /// Export or erase all data of a user
@@ -137,11 +132,11 @@ impl Cli {
             Command::Graph(args) => commands::graph::run(&self.common, &args),
             Command::Agents(command) => commands::agents::run(&self.common, &command),
             Command::Skills(command) => commands::skills::run(&self.common, &command),
-            Command::Threads(command) => commands::threads::run(&self.common, &command),
-            Command::Runs(command) => commands::runs::run(&self.common, &command),
-            Command::Approvals(command) => commands::approvals::run(&self.common, &command),
-            Command::Handoff(command) => commands::handoff::run(&self.common, &command),
-            Command::Sessions(command) => commands::sessions::run(&self.common, &command),
+            Command::Threads(args) => commands::threads::run(&self.common, args.selected()),
+            Command::Runs(args) => commands::runs::run(&self.common, args.selected()),
+            Command::Approvals(args) => commands::approvals::run(&self.common, &args),
+            Command::Handoff(args) => commands::handoff::run(&self.common, args.selected()),
+            Command::Sessions(args) => commands::sessions::run(&self.common, args.selected()),
             Command::Patterns(args) => commands::patterns::run(&self.common, &args),
             Command::Usage(args) => commands::usage::run(&self.common, &args),
             Command::Audit(args) => commands::audit::run(&self.common, &args),
@@ -165,9 +160,10 @@ struct Watched {
 impl Command {
     fn watched(&self) -> Watched {
         let makes_runs = match self {
-            Self::Run(_) | Self::Chat(_) | Self::Runs(commands::runs::Command::Resume) => true,
-            Self::Handoff(command) => command.makes_runs(),
-            Self::Approvals(command) => command.makes_runs(),
+            Self::Run(_) | Self::Chat(_) => true,
+            Self::Runs(args) => matches!(args.command, commands::runs::Command::Resume),
+            Self::Handoff(args) => args.command.makes_runs(),
+            Self::Approvals(args) => args.command.makes_runs(),
             _ => false,
         };
         if matches!(self, Self::Serve(_)) {

@@ -30,7 +30,7 @@ pub mod validate;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use baton_core::{TenantId, ThreadId, UserId};
 use baton_engine::{Agents, RunCaller};
@@ -53,9 +53,51 @@ fn everybody(project: &Project) -> anyhow::Result<Arc<Agents>> {
     Ok(Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect()))
 }
 
+/// The tenant that `--tenant` names. Set once, before the command begins.
+static TENANT: OnceLock<TenantId> = OnceLock::new();
+
 /// Whose data commands work on that need no server.
 fn tenant() -> TenantId {
-    TenantId::parse("default").expect("a valid id")
+    let default = || TenantId::parse("default").expect("a valid id");
+    TENANT.get().cloned().unwrap_or_else(default)
+}
+
+/// Whose data a command works on.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TenantArg {
+    /// The tenant whose data is read or changed [default: default]
+    #[arg(long, value_name = "TENANT", global = true)]
+    tenant: Option<TenantId>,
+}
+
+impl TenantArg {
+    /// Makes it the tenant of this process.
+    pub fn select(&self) {
+        if let Some(tenant) = &self.tenant {
+            let _ = TENANT.set(tenant.clone());
+        }
+    }
+
+    pub fn is_given(&self) -> bool {
+        self.tenant.is_some()
+    }
+}
+
+/// A command with subcommands that work on the data of a tenant.
+#[derive(Debug, clap::Args)]
+pub struct OfTenant<C: clap::Subcommand> {
+    #[command(flatten)]
+    pub tenant: TenantArg,
+    #[command(subcommand)]
+    pub command: C,
+}
+
+impl<C: clap::Subcommand> OfTenant<C> {
+    /// Selects the tenant and returns the subcommand.
+    pub fn selected(&self) -> &C {
+        self.tenant.select();
+        &self.command
+    }
 }
 
 /// On whose behalf.

@@ -22,12 +22,12 @@ use baton_mcp::Servers;
 use baton_models::registry::key_variable;
 use baton_models::{Endpoint, WireFormat};
 use baton_offline::Offline;
-use baton_store::Database;
+use baton_store::{AuditKeys, Database};
 use baton_tools::shell::ShellSettings;
 use baton_tools::web::Reach;
 use baton_tools::{DocFolders, SKILLS_DIR, SkillFolder, SkillLibrary, ToolSettings};
 use jiff::SignedDuration;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 
 use crate::config::{ApprovalLevel, Config, Feature, TenantConfig};
@@ -99,7 +99,7 @@ pub async fn wire_to_look(project: &Project, agents: Arc<Agents>) -> anyhow::Res
 
 /// The store that the configuration names, its schema up to date.
 pub async fn store(project: &Project) -> anyhow::Result<Database> {
-    let opened = baton_store::open(&project.config.store.url, &root(project)).await;
+    let opened = baton_store::open_signed(&project.config.store.url, &root(project), audit_keys()?).await;
     opened.context("cannot open the store").map_err(|error| Exit::Invalid.because(error))
 }
 
@@ -115,6 +115,14 @@ pub async fn store_to_look(project: &Project) -> anyhow::Result<Database> {
 pub fn has_store(project: &Project) -> bool {
     let files = baton_store::files(&project.config.store.url, &project.root);
     files.first().is_none_or(|file| file.exists())
+}
+
+/// Holds the keys that sign the audit trail, or with `_FILE` the name of a file that does: the first signs, the others verify.
+const AUDIT_KEY: &str = "BATON_AUDIT_KEY";
+
+pub(crate) fn audit_keys() -> anyhow::Result<AuditKeys> {
+    let Some(text) = secret_from(AUDIT_KEY)? else { return Ok(AuditKeys::default()) };
+    AuditKeys::parse(text.expose_secret()).context(AUDIT_KEY).map_err(|error| Exit::Invalid.because(error))
 }
 
 /// How long a command waits at its end for a store that does not answer.

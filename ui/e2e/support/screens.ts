@@ -18,6 +18,7 @@ export const SCREENS: [name: string, path: string][] = [
   ['usage', '/usage'],
   ['patterns', '/patterns'],
   ['audit', '/audit'],
+  ['keys', '/keys'],
   ['health', '/health'],
   ['not-found', '/nowhere'],
 ];

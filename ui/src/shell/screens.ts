@@ -1,4 +1,4 @@
-import { Activity, Bot, ChartColumn, FileClock, Inbox, ListTree, Network, Route, Sparkles, type LucideIcon } from 'lucide-react';
+import { Activity, Bot, ChartColumn, FileClock, Inbox, KeyRound, ListTree, Network, Route, Sparkles, type LucideIcon } from 'lucide-react';
 
 export interface ScreenEntry { path: string; title: string; icon: LucideIcon; permission: string }
 
@@ -12,6 +12,7 @@ export const SCREENS: ScreenEntry[] = [
   { path: '/usage', title: 'Usage', icon: ChartColumn, permission: 'usage:read' },
   { path: '/patterns', title: 'Patterns', icon: Route, permission: 'trace:read' },
   { path: '/audit', title: 'Audit', icon: FileClock, permission: 'audit:read' },
+  { path: '/keys', title: 'Keys', icon: KeyRound, permission: 'admin:keys' },
   { path: '/health', title: 'Health', icon: Activity, permission: 'agent:read' },
 ];
 

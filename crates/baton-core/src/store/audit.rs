@@ -1,4 +1,5 @@
-//! The audit trail: append-only, per tenant. Entries form several hash chains, and seals bind the chains together.
+//! The audit trail: append-only, per tenant. Entries form several hash chains, and seals bind the chains together. Seals are signed
+//! with a key that is not in the store, if one is configured.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use crate::id::{RunId, ThreadId};
 use crate::store::{Order, Page, PageRequest, Pending};
 
 /// An action. Never contains message content.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// A user, an agent, or `system`. Stored without NUL characters.
     pub actor: String,
@@ -25,6 +26,9 @@ pub struct AuditEntry {
     pub decision: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
+    /// The client's address, if the action was requested over the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
 }
@@ -63,11 +67,25 @@ pub struct Seal {
     pub at: Timestamp,
     /// Number of entries covered, over all chains.
     pub entries: u64,
-    /// SHA-256 over the previous seal's hash, the number, the time and the Merkle root of all chains, in hexadecimal.
+    /// HMAC-SHA-256 over the previous seal's hash, the number, the time and the Merkle root of all chains, in hexadecimal. SHA-256
+    /// without a key.
     pub hash: String,
+    /// The id of the key; `None` without a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
 }
 
-/// Result of verifying the whole trail.
+/// How much of a trail is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuditScope {
+    /// Everything since the newest seal of the last successful verification.
+    #[default]
+    Incremental,
+    /// Every entry and seal.
+    Full,
+}
+
+/// Result of verifying a trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum AuditVerdict {
@@ -79,6 +97,12 @@ pub enum AuditVerdict {
         /// The newest seal. A copy kept elsewhere later proves that nothing it covers was changed or removed.
         #[serde(skip_serializing_if = "Option::is_none")]
         seal: Option<Seal>,
+        /// Verification began after this seal, which an earlier verification had reached; `None` if everything was read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since_seal: Option<u64>,
+        /// The number of seals that were not signed with a configured key, from the first one on. A later seal covers them.
+        #[serde(skip_serializing_if = "is_zero")]
+        unsigned_seals: u64,
     },
     /// The first position that fails verification.
     Broken {
@@ -90,6 +114,11 @@ pub enum AuditVerdict {
     },
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Operations on the audit trail. Entries cannot be changed or deleted.
 pub trait Audit: Send + Sync {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()>;
@@ -99,5 +128,10 @@ pub trait Audit: Send + Sync {
     /// `run.start` and `run.end` are filtered from the entries of all actions.
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>>;
 
-    fn verify_audit(&self) -> Pending<'_, AuditVerdict>;
+    /// An intact trail is remembered up to its newest seal, so that the next incremental verification begins there.
+    fn verify_audit(&self, scope: AuditScope) -> Pending<'_, AuditVerdict>;
+
+    /// Verifies the whole trail, and seals it with the current key even if its seals were made with another key or without one. For the
+    /// first use of a key: from then on, only seals of configured keys are accepted.
+    fn sign_audit(&self) -> Pending<'_, AuditVerdict>;
 }

@@ -9,12 +9,13 @@ use baton_core::store::{
 };
 use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::negotiation::{activate, negotiate, new_activation};
 use super::parked::parked_runs;
 use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
+use crate::audit;
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::input::text_of;
@@ -24,6 +25,9 @@ use crate::request::{Overrides, RunRequest, StoredRequest, SubmitOptions};
 use crate::routing::is_resumable;
 use crate::task::{HandoffTransition, RunTask};
 
+/// Actions of the audit trail.
+const REQUEST: &str = "handoff.request";
+const EXIT: &str = "handoff.exit";
 const NO_HANDOFF: &str = "no handoff is active on this thread";
 
 impl Engine {
@@ -73,7 +77,13 @@ impl Engine {
         let new = NewHandoff { activation: Some(new_activation(target, &facts)), ..new };
         let new = Box::pin(self.offer_to_remote(&*store, target, new)).await?;
         let link = new.notes.remote.clone();
-        let handoff = match store.open_handoff(new).await {
+        let exit = ExitRequest::from(&request);
+        let detail = json!({
+            "handoff_id": new.handoff_id, "from": new.source_agent_id, "to": new.target_agent_id,
+            "state": HandoffState::Active,
+        });
+        let audited = store.audited(audit::requested(&exit, REQUEST, detail));
+        let handoff = match audited.open_handoff(new).await {
             Ok(handoff) => handoff,
             Err(error) => {
                 self.release_link(target, link.as_deref());
@@ -81,7 +91,6 @@ impl Engine {
                 return self.behind(&*store, store.handoff(id).await?, &request).await;
             }
         };
-        let exit = ExitRequest::from(&request);
         let run_id = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Begun).await?;
         Ok(HandoffStarted::Now { handoff: Box::new(handoff), run_id })
     }
@@ -104,6 +113,8 @@ impl Engine {
             return Err(Failure::HandoffActive(sentence));
         }
         let next = serde_json::to_value(request).map_err(|error| StoreError::Failed(error.to_string()))?;
+        let detail = json!({ "to": request.target, "state": "queued" });
+        let store = store.audited(audit::requested(&ExitRequest::from(request), REQUEST, detail));
         let is_queued = store.queue_handoff(open.handoff_id, next).await?;
         if is_queued { Ok(HandoffStarted::Queued) } else { Err(Failure::HandoffActive(sentence)) }
     }
@@ -154,7 +165,7 @@ impl Engine {
     /// wait for the holder.
     pub async fn exit_handoff(self: &Arc<Self>, exit: ExitRequest) -> Result<HandoffSession, Failure> {
         let end = if exit.is_administrator { HandoffEnd::Ended } else { HandoffEnd::Left };
-        let handoff = self.end_handoff(&exit, |handoff| set_ended(handoff, end, None)).await?;
+        let handoff = self.end_handoff(&exit, EXIT, |handoff| set_ended(handoff, end, None)).await?;
         self.announce(&exit, handoff.source_agent_id.clone(), &handoff, HandoffTransition::Ended).await?;
         Ok(handoff)
     }
@@ -175,7 +186,7 @@ impl Engine {
             handoff.result_summary.clone_from(&returned.result_summary);
             handoff.artifacts_created.clone_from(&returned.artifacts_created);
         };
-        let handoff = self.end_handoff(&exit, change).await?;
+        let handoff = self.end_handoff(&exit, "handoff.return", change).await?;
         self.announce(&exit, handoff.source_agent_id.clone(), &handoff, HandoffTransition::Ended).await?;
         Ok(handoff)
     }
@@ -185,6 +196,7 @@ impl Engine {
     async fn end_handoff(
         self: &Arc<Self>,
         exit: &ExitRequest,
+        action: &str,
         change: impl Fn(&mut HandoffSession) + Send,
     ) -> Result<HandoffSession, Failure> {
         let (tenant, thread) = (&exit.caller.tenant, exit.caller.thread_id);
@@ -192,7 +204,7 @@ impl Engine {
         let Some(open) = self.open_handoff(tenant, thread).await? else {
             return Err(Failure::NoHandoff(NO_HANDOFF));
         };
-        let handoff = change_stored(&*store, open, change).await?;
+        let handoff = change_audited(&*store, exit, action, open, change).await?;
         self.release_remote(&handoff);
         let mut runs = Vec::new();
         if let Some(run) = store.thread(thread, None).await?.active_run
@@ -253,7 +265,8 @@ impl Engine {
             ));
         }
         negotiate(self.models(tenant), target, &exit.rights)?;
-        let handoff = change_stored(&*store, kept, |handoff| activate(handoff, target, &Map::new())).await?;
+        let change = |handoff: &mut HandoffSession| activate(handoff, target, &Map::new());
+        let handoff = change_audited(&*store, &exit, "handoff.resume", kept, change).await?;
         let run = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Resumed).await?;
         Ok((handoff, run))
     }
@@ -315,9 +328,10 @@ impl Engine {
                 is_administrator: false,
                 rights: request.rights.clone(),
                 trace: request.trace.clone(),
+                address: None,
             };
             // Boxed: the future is large and rarely needed, and this function is part of every submission.
-            let exit = self.end_handoff(&exit, |handoff| set_ended(handoff, HandoffEnd::Left, None));
+            let exit = self.end_handoff(&exit, EXIT, |handoff| set_ended(handoff, HandoffEnd::Left, None));
             match Box::pin(exit).await {
                 Ok(_) | Err(Failure::NoHandoff(_)) => {}
                 Err(failure) => return Err(failure),
@@ -429,8 +443,26 @@ impl From<&StartHandoff> for ExitRequest {
             is_administrator: false,
             rights: request.rights.clone(),
             trace: request.trace.clone(),
+            address: request.address.clone(),
         }
     }
+}
+
+/// Changes a handoff for a caller, with the audit entry in the same write.
+async fn change_audited(
+    store: &dyn TenantStore,
+    exit: &ExitRequest,
+    action: &str,
+    known: HandoffSession,
+    change: impl Fn(&mut HandoffSession) + Send,
+) -> Result<HandoffSession, Failure> {
+    let mut changed = known.clone();
+    change(&mut changed);
+    let detail = json!({
+        "handoff_id": changed.handoff_id, "from": changed.source_agent_id, "to": changed.target_agent_id,
+        "state": changed.state,
+    });
+    change_stored(&*store.audited(audit::requested(exit, action, detail)), known, change).await
 }
 
 impl Engine {
@@ -438,10 +470,10 @@ impl Engine {
     /// [`Failure::HandoffActive`] while the handoff is open.
     pub async fn discard_handoff(
         self: &Arc<Self>,
-        tenant: &TenantId,
-        thread: ThreadId,
+        exit: &ExitRequest,
         handoff: HandoffId,
     ) -> Result<HandoffSession, Failure> {
+        let (tenant, thread) = (&exit.caller.tenant, exit.caller.thread_id);
         // Ends the handoff first if it is overdue.
         self.open_handoff(tenant, thread).await?;
         let store = self.parts.store.tenant(tenant);
@@ -453,7 +485,7 @@ impl Engine {
         if !has_state(&kept) {
             return Ok(kept);
         }
-        let discarded = change_stored(&*store, kept, discard).await?;
+        let discarded = change_audited(&*store, exit, "handoff.discard", kept, discard).await?;
         // It can be resumed between the read and the write.
         self.must_have_ended(&discarded)?;
         Ok(discarded)

@@ -120,6 +120,7 @@ impl Talk {
             is_administrator: false,
             rights: request.rights.clone(),
             trace: None,
+            address: None,
         }
     }
 
@@ -138,6 +139,7 @@ impl Talk {
             on_conflict: OnConflict::Reject,
             rights: self.request.rights.clone(),
             trace: None,
+            address: None,
         }
     }
 

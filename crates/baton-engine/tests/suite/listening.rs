@@ -151,7 +151,8 @@ async fn listener_of_a_deleted_thread_gets_an_end() {
     let engine = Engine::new(parts);
     let mut run = engine.start(request.clone()).await.unwrap();
     hear_until(&mut run, |kind| matches!(kind, EventKind::TextDelta { .. })).await;
-    engine.delete_thread(&request.caller.tenant, request.caller.thread_id, None).await.unwrap();
+    let data = engine.parts.store.tenant(&request.caller.tenant);
+    engine.delete_thread(&*data, request.caller.thread_id, None).await.unwrap();
     let heard = hear(&mut run).await;
     assert_eq!(ends(&heard), 1);
     assert!(matches!(heard.last().unwrap().kind, EventKind::RunFailed { .. }), "{heard:?}");

@@ -14,7 +14,7 @@ use baton_core::store::approval::{
     Approval, ApprovalQuery, Approvals, Decision, RememberedDecision, Revocation,
 };
 use baton_core::store::artifact::{Artifact, Artifacts};
-use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited};
+use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited};
 use baton_core::store::cache::Cache;
 use baton_core::store::feedback::{Feedback, Feedbacks};
 use baton_core::store::key::{ApiKey, Keys};
@@ -203,6 +203,10 @@ impl TenantStore for MortalTenant {
         self.inner.tenant()
     }
 
+    fn audited(&self, entry: AuditEntry) -> Arc<dyn TenantStore> {
+        Arc::new(Self { inner: self.inner.audited(entry), life: Arc::clone(&self.life) })
+    }
+
     fn sweep(&self, retention: Retention) -> Pending<'_, Swept> {
         self.life.read(self.inner.sweep(retention))
     }
@@ -313,8 +317,11 @@ impl Audit for MortalTenant {
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>> {
         self.life.read(self.inner.audit(query, page))
     }
-    fn verify_audit(&self) -> Pending<'_, AuditVerdict> {
-        self.life.read(self.inner.verify_audit())
+    fn verify_audit(&self, scope: AuditScope) -> Pending<'_, AuditVerdict> {
+        self.life.read(self.inner.verify_audit(scope))
+    }
+    fn sign_audit(&self) -> Pending<'_, AuditVerdict> {
+        self.life.read(self.inner.sign_audit())
     }
 }
 
@@ -389,6 +396,9 @@ impl Keys for MortalTenant {
     }
     fn revoke_key(&self, key: Uuid) -> Pending<'_, ApiKey> {
         self.life.read(self.inner.revoke_key(key))
+    }
+    fn touch_keys(&self, used: Vec<(Uuid, Timestamp)>) -> Pending<'_, ()> {
+        self.life.read(self.inner.touch_keys(used))
     }
 }
 

@@ -9,7 +9,7 @@ use baton_core::agent::{
 };
 use baton_core::event::{Event, EventKind, RunOutcome};
 use baton_core::message::{Part, Visibility};
-use baton_core::store::{AuditQuery, AuditVerdict, Audited, PageRequest, RunStatus};
+use baton_core::store::{AuditQuery, AuditScope, AuditVerdict, Audited, PageRequest, RunStatus};
 use baton_core::{HumanDuration, RunId, SubAgentResult, TraceParent};
 use baton_engine::{DelegationPlan, Engine, RunRequest, RunTask, results};
 use baton_models::scripted::{Scripted, ScriptedTurn};
@@ -226,7 +226,7 @@ async fn a7_whole_conversation_is_audited() {
             assert_eq!(entry.trace_id.as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"), "{text}");
         }
     }
-    assert!(matches!(store.verify_audit().await.unwrap(), AuditVerdict::Intact { .. }));
+    assert!(matches!(store.verify_audit(AuditScope::Full).await.unwrap(), AuditVerdict::Intact { .. }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,7 +238,7 @@ async fn maintenance_seals_the_audit_trail() {
     let tenant = engine.parts.store.tenant(&request.caller.tenant);
     let watching = tokio::spawn(Arc::clone(&engine).run_maintenance(Duration::from_secs(1)));
     let sealed = loop {
-        match tenant.verify_audit().await.unwrap() {
+        match tenant.verify_audit(AuditScope::Full).await.unwrap() {
             AuditVerdict::Intact { entries, seal: Some(seal), .. } => break (entries, seal.entries),
             AuditVerdict::Intact { seal: None, .. } => tokio::time::sleep(Duration::from_millis(100)).await,
             broken @ AuditVerdict::Broken { .. } => panic!("{broken:?}"),

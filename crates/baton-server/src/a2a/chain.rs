@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::failure::{A2aFailure, A2aResult};
 use crate::app::App;
 use crate::identity::Principal;
+use crate::trail;
 
 /// The member of a run's metadata that belongs to A2A.
 const MEMBER: &str = "a2a";
@@ -120,6 +121,7 @@ pub async fn find(app: &App, caller: &Principal, task_id: &str) -> A2aResult<Cha
     if caller.scope().is_some_and(|user| *user != first.user_id) {
         return Err(A2aFailure::task_not_found());
     }
+    trail::read(app, caller, first.thread_id, &first.user_id).await?;
     complete(&*store, first).await
 }
 

@@ -17,7 +17,7 @@ use crate::named;
 use crate::problem::{Code, Problem};
 use crate::routes::handoff;
 use crate::routes::messages::engine_caller;
-use crate::trail;
+use crate::trail::{self, AuditRecord};
 
 const MAX_SUMMARY: usize = 2000;
 const MAX_REASON: usize = 500;
@@ -77,6 +77,7 @@ pub async fn begin(
         on_conflict: OnConflict::Reject,
         rights: caller.rights.clone(),
         trace: Some((*trace.0).clone()),
+        address: trace.address(),
     };
     match handoff::start(app, caller, trace, start).await {
         Ok(HandoffStarted::Now { run_id, .. }) => Ok(Requested::Accepted(AcceptedRun {
@@ -156,7 +157,7 @@ fn target(exchange: &Exchange, request: &HandoffRequest) -> A2aResult<AgentName>
 
 /// A handoff needs a thread. One that does not exist begins with the request as a file, which keeps what was handed over.
 async fn begin_thread(exchange: &Exchange, thread_id: ThreadId, request: &HandoffRequest) -> A2aResult<()> {
-    let Exchange { app, caller, .. } = exchange;
+    let Exchange { app, caller, trace, .. } = exchange;
     let bytes = serde_json::to_vec_pretty(request).unwrap_or_default();
     let file = Artifact {
         artifact_id: Uuid::now_v7(),
@@ -167,7 +168,15 @@ async fn begin_thread(exchange: &Exchange, thread_id: ThreadId, request: &Handof
         size: bytes.len() as u64,
         created_at: Timestamp::now(),
     };
-    Ok(app.data(caller).put_artifact(file, Some(&caller.user), bytes).await?)
+    let audit_record = AuditRecord {
+        action: "artifact.create",
+        thread_id: Some(thread_id),
+        decision: "allowed",
+        detail: json!({ "artifact_id": file.artifact_id, "name": file.name, "size": file.size }),
+        ..AuditRecord::default()
+    };
+    let data = trail::audited(app, caller, trace, audit_record);
+    Ok(data.put_artifact(file, Some(&caller.user), bytes).await?)
 }
 
 /// The summary with the client's last messages, which this server's thread does not have.

@@ -106,7 +106,6 @@ async fn store(
         created_at: Timestamp::now(),
     };
     app.engine.check_storage(&caller.tenant, &caller.user, stored.size).await?;
-    app.data(caller).put_artifact(stored.clone(), Some(&caller.user), bytes).await?;
     let audit_record = AuditRecord {
         action: "artifact.create",
         thread_id: Some(thread_id),
@@ -114,7 +113,8 @@ async fn store(
         detail: json!({ "artifact_id": stored.artifact_id, "name": stored.name, "size": stored.size }),
         ..AuditRecord::default()
     };
-    trail::record(app, caller, Some(trace), audit_record).await?;
+    let data = trail::audited(app, caller, trace, audit_record);
+    data.put_artifact(stored.clone(), Some(&caller.user), bytes).await?;
     let uri = artifact::uri(stored.artifact_id);
     Ok(PartView::File { name: stored.name, uri, media_type: Some(stored.media_type) })
 }

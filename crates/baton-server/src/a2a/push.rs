@@ -7,16 +7,20 @@ mod config;
 pub mod notifier;
 pub mod sender;
 
+use std::sync::Arc;
+
 use baton_a2a::WireForm;
 use baton_a2a::model::{PushConfig, PushQuery, SendParams, TaskPushConfig};
-use baton_core::StoreError;
 use baton_core::store::PushKey;
+use baton_core::{StoreError, TenantStore};
+use serde_json::json;
 
 use self::sender::PushService;
 use super::chain::{self, Chain};
 use super::exchange::Exchange;
 use super::failure::{A2aFailure, A2aResult};
 use crate::app::App;
+use crate::trail::{self, AuditRecord};
 
 /// Configurations that a task may have.
 const MAX_CONFIGS: u32 = 10;
@@ -59,7 +63,8 @@ pub async fn set(exchange: &Exchange, new: TaskPushConfig, form: WireForm) -> A2
     let agent = chain.first().agent.clone();
     let stored = config::stored(task, id.clone(), new.config.clone(), form, agent);
     service.wake.watch(thread);
-    match exchange.app.data(&exchange.caller).put_push_config(stored, MAX_CONFIGS).await {
+    let data = audited(exchange, &chain, "push.set", &id);
+    match data.put_push_config(stored, MAX_CONFIGS).await {
         Err(StoreError::Conflict(_)) => {
             let message = format!("a task has at most {MAX_CONFIGS} push notification configurations");
             return Err(A2aFailure::invalid(message));
@@ -91,6 +96,19 @@ pub async fn delete(exchange: &Exchange, query: PushQuery) -> A2aResult<()> {
     let id = query.config_id.ok_or_else(|| A2aFailure::invalid("pushNotificationConfigId is required"))?;
     let chain = own_task(exchange, &query.task_id).await?;
     let key = PushKey { task: chain.first().run_id, id };
-    exchange.app.data(&exchange.caller).delete_push_config(key).await?;
+    audited(exchange, &chain, "push.delete", &key.id).delete_push_config(key).await?;
     Ok(())
+}
+
+/// The caller's data, with the audit entry of a changed configuration.
+fn audited(exchange: &Exchange, chain: &Chain, action: &str, id: &str) -> Arc<dyn TenantStore> {
+    let first = chain.first();
+    let audit_record = AuditRecord {
+        action,
+        thread_id: Some(first.thread_id),
+        run_id: Some(first.run_id),
+        decision: "allowed",
+        detail: json!({ "config_id": id }),
+    };
+    trail::audited(&exchange.app, &exchange.caller, &exchange.trace, audit_record)
 }

@@ -1,6 +1,7 @@
 //! The keys that an issuer publishes (JWKS): fetched when they are needed, kept, and fetched again when they are old or when a
 //! token names one that is not among them.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,10 +17,10 @@ use crate::guards::origins::is_loopback;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1 << 20;
-/// Keys that are older are fetched again while they are used,
+/// Keys that are older are fetched again while they are used.
 const FRESH: Duration = Duration::from_mins(5);
-/// and before they are used: a key that the issuer revoked expires, however rarely requests arrive.
-const LONGEST: Duration = Duration::from_hours(1);
+/// By default, keys that are older are not used any more.
+const MAX_STALE: Duration = Duration::from_hours(1);
 /// Between two attempts while there are no keys at all.
 const WITHOUT_KEYS: Duration = Duration::from_secs(2);
 
@@ -28,11 +29,36 @@ pub struct JwksSettings {
     pub url: String,
     /// Tokens with unknown keys, which any client can make, cause at most one fetch in this time.
     pub pause: Duration,
+    /// Keys that could not be fetched again for this long are not used any more, so that a revoked key expires although the issuer
+    /// cannot be reached.
+    pub max_stale: Duration,
+    pub clock: Clock,
 }
 
 impl JwksSettings {
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), pause: Duration::from_secs(30) }
+        Self {
+            url: url.into(),
+            pause: Duration::from_secs(30),
+            max_stale: MAX_STALE,
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// The time by which keys age. Tests set their own.
+#[derive(Clone)]
+pub struct Clock(pub Arc<dyn Fn() -> Instant + Send + Sync>);
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self(Arc::new(Instant::now))
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
     }
 }
 
@@ -47,6 +73,8 @@ pub(super) struct Jwks {
 struct JwksSource {
     url: Url,
     pause: Duration,
+    max_stale: Duration,
+    clock: Clock,
     client: Client,
     state: watch::Sender<JwksState>,
 }
@@ -73,13 +101,13 @@ enum FetchError {
     TooLong,
     #[error("the answer is no key set: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("the answer holds no key for RS256 or ES256")]
+    #[error("the answer holds no public key to verify signatures with")]
     Empty,
 }
 
 impl Jwks {
     pub(super) fn new(settings: JwksSettings) -> Result<Self, InvalidTokens> {
-        let JwksSettings { url: text, pause } = settings;
+        let JwksSettings { url: text, pause, max_stale, clock } = settings;
         let invalid = || InvalidTokens::Url(text.clone());
         let url = Url::parse(&text).map_err(|_| invalid())?;
         let is_local = url.host_str().is_some_and(is_loopback);
@@ -89,20 +117,23 @@ impl Jwks {
         }
         let builder = Client::builder().timeout(TIMEOUT).redirect(Policy::none()).https_only(!is_local);
         let client = if is_local { builder.no_proxy() } else { builder }.build()?;
-        let source = JwksSource { url, pause, client, state: watch::Sender::default() };
+        let source = JwksSource { url, pause, max_stale, clock, client, state: watch::Sender::default() };
         Ok(Self { source: Arc::new(source), fetch: Mutex::new(None) })
     }
 
-    /// The keys, among them one for such a token if the issuer has one. Old keys are better than none.
+    /// The keys, among them one for such a token if the issuer has one. Keys that are too old are not returned.
     pub(super) async fn keys_for(
         &self,
         algorithm: Algorithm,
         id: Option<&str>,
     ) -> Result<Arc<KeySet>, AuthRefusal> {
-        let age = self.source.age();
-        if age.is_none_or(|age| age >= LONGEST) {
+        let max_stale = self.source.max_stale;
+        if self.source.age().is_none_or(|age| age >= max_stale) {
             self.fetch(JwksState::may_try).await;
-        } else if age.is_some_and(|age| age >= FRESH) {
+            if self.source.age().is_some_and(|age| age >= max_stale) {
+                return Err(AuthRefusal::NoKeys);
+            }
+        } else if self.source.age().is_some_and(|age| age >= FRESH.min(max_stale / 2)) {
             self.begin(JwksState::may_try);
         }
         let keys = self.source.keys();
@@ -115,16 +146,16 @@ impl Jwks {
     }
 
     /// Waits for the running fetch, or for a new one if one may start.
-    async fn fetch(&self, may_begin: fn(&mut JwksState, Duration) -> bool) {
+    async fn fetch(&self, may_begin: fn(&mut JwksState, Instant, Duration) -> bool) {
         let mut state = self.source.state.subscribe();
         self.begin(may_begin);
         // Never fails: the sender lives as long as this.
         let _ = state.wait_for(|state| !state.is_fetching).await;
     }
 
-    fn begin(&self, may_begin: fn(&mut JwksState, Duration) -> bool) {
+    fn begin(&self, may_begin: fn(&mut JwksState, Instant, Duration) -> bool) {
         let begins = self.source.state.send_if_modified(|state| {
-            let begins = !state.is_fetching && may_begin(state, self.source.pause);
+            let begins = !state.is_fetching && may_begin(state, self.source.now(), self.source.pause);
             state.is_fetching |= begins;
             begins
         });
@@ -137,23 +168,29 @@ impl Jwks {
 }
 
 impl JwksState {
-    fn may_try(&mut self, pause: Duration) -> bool {
+    fn may_try(&mut self, now: Instant, pause: Duration) -> bool {
         let pause = if self.fetched.is_some() { pause } else { WITHOUT_KEYS.min(pause) };
-        self.tried.is_none_or(|tried| tried.elapsed() >= pause)
+        self.tried.is_none_or(|tried| now.saturating_duration_since(tried) >= pause)
     }
 
-    fn may_search(&mut self, pause: Duration) -> bool {
-        let may = self.fetched.is_some() && self.searched.is_none_or(|searched| searched.elapsed() >= pause);
+    fn may_search(&mut self, now: Instant, pause: Duration) -> bool {
+        let is_over = |searched| now.saturating_duration_since(searched) >= pause;
+        let may = self.fetched.is_some() && self.searched.is_none_or(is_over);
         if may {
-            self.searched = Some(Instant::now());
+            self.searched = Some(now);
         }
         may
     }
 }
 
 impl JwksSource {
+    fn now(&self) -> Instant {
+        (self.clock.0)()
+    }
+
     fn age(&self) -> Option<Duration> {
-        self.state.borrow().fetched.map(|fetched| fetched.elapsed())
+        let now = self.now();
+        self.state.borrow().fetched.map(|fetched| now.saturating_duration_since(fetched))
     }
 
     fn keys(&self) -> Arc<KeySet> {
@@ -162,11 +199,13 @@ impl JwksSource {
 
     async fn refresh(self: Arc<Self>) {
         // Also when something panics: those who wait must not wait for ever.
-        let _ended = FetchEnded(&self.state);
+        let _ended = FetchEnded(&self);
+        // Before the request: a key that was revoked meanwhile may still be in the answer.
+        let asked = self.now();
         match self.get().await {
             Ok(keys) => self.state.send_modify(|state| {
                 state.keys = Arc::new(keys);
-                state.fetched = Some(Instant::now());
+                state.fetched = Some(asked);
             }),
             Err(error) => {
                 tracing::warn!(%error, "the keys of the issuer of tokens could not be fetched");
@@ -192,13 +231,14 @@ impl JwksSource {
     }
 }
 
-struct FetchEnded<'a>(&'a watch::Sender<JwksState>);
+struct FetchEnded<'a>(&'a JwksSource);
 
 impl Drop for FetchEnded<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|state| {
+        let now = self.0.now();
+        self.0.state.send_modify(|state| {
             state.is_fetching = false;
-            state.tried = Some(Instant::now());
+            state.tried = Some(now);
         });
     }
 }

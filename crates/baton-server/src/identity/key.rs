@@ -2,11 +2,12 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use baton_core::UserId;
 use baton_core::store::ApiKey;
+use baton_core::{Permission, UserId};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -32,8 +33,50 @@ pub struct NewKey {
 #[error("the system has no random bytes for a key: {0}")]
 pub struct NoRandomness(#[from] getrandom::Error);
 
+/// What a new key is for.
+#[derive(Debug, Clone)]
+pub struct KeyRequest {
+    pub user_id: UserId,
+    pub roles: Vec<String>,
+    /// What its owner calls it.
+    pub name: String,
+    /// The permissions that it is limited to; `None` for all of its roles.
+    pub scopes: Option<Vec<Permission>>,
+    pub expires_at: Option<Timestamp>,
+}
+
+impl KeyRequest {
+    /// A key without a name, scopes and expiry.
+    pub fn new(user_id: UserId, roles: Vec<String>) -> Self {
+        Self { user_id, roles, name: String::new(), scopes: None, expires_at: None }
+    }
+}
+
+/// What the audit trail says about a key: never the key itself.
+pub fn audit_detail(key: &ApiKey) -> Value {
+    let ApiKey { key_id, user_id, roles, prefix, name, scopes, expires_at, .. } = key;
+    let mut detail = json!({ "key_id": key_id, "user_id": user_id, "roles": roles, "prefix": prefix });
+    if !name.is_empty() {
+        detail["name"] = json!(name);
+    }
+    if let Some(scopes) = scopes {
+        detail["scopes"] = json!(scopes);
+    }
+    if let Some(expires_at) = expires_at {
+        detail["expires_at"] = json!(expires_at);
+    }
+    detail
+}
+
 impl NewKey {
     pub fn create(user_id: UserId, roles: Vec<String>) -> Result<Self, NoRandomness> {
+        Self::make(KeyRequest::new(user_id, roles))
+    }
+
+    pub fn make(request: KeyRequest) -> Result<Self, NoRandomness> {
+        let KeyRequest { user_id, mut roles, name, scopes, expires_at } = request;
+        roles.sort();
+        roles.dedup();
         let mut bytes = [0; RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
         let secret = SecretString::from(format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(bytes)));
@@ -41,9 +84,13 @@ impl NewKey {
         let record = ApiKey {
             key_id: Uuid::now_v7(),
             user_id,
+            name,
             roles,
+            scopes,
             prefix: text[..SHOWN_CHARS].to_owned(),
             created_at: Timestamp::now(),
+            expires_at,
+            last_used_at: None,
             revoked_at: None,
         };
         Ok(Self { digest: Digest::of(text), secret, record })

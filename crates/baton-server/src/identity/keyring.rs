@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_core::Store;
+use jiff::Timestamp;
 
 use super::attempts::AttemptLimits;
 use super::generations::Generations;
 use super::key::Digest;
 use super::refusal::AuthRefusal;
 use super::roles::Roles;
-use super::{Principal, Valid};
+use super::{Principal, UsedKey, Valid};
 use crate::client_address::AddressKey;
 
 /// After this long one request looks the key up again, while others still use what is known;
@@ -41,6 +42,15 @@ impl Keyring {
         digest: Digest,
         from: Option<AddressKey>,
     ) -> Result<Arc<Principal>, AuthRefusal> {
+        let owner = self.find(digest, from).await?;
+        let end = owner.key.and_then(|key| key.expires_at);
+        if end.is_some_and(|end| end <= Timestamp::now()) {
+            return Err(AuthRefusal::Invalid("an expired key"));
+        }
+        Ok(owner)
+    }
+
+    async fn find(&self, digest: Digest, from: Option<AddressKey>) -> Result<Arc<Principal>, AuthRefusal> {
         // Before the store is asked: what it says is at least as new as this.
         let now = Instant::now();
         let recalled = self.memory().recall(digest, now);
@@ -65,9 +75,11 @@ impl Keyring {
     async fn look_up(&self, digest: Digest, now: Instant) -> Result<Arc<Principal>, AuthRefusal> {
         let found = self.store.key(&digest.hex()).await?;
         let principal = found.map(|(tenant, key)| {
-            let rights = self.roles.rights(&key.roles);
-            let valid = Valid::UnlessRevoked(digest);
-            Arc::new(Principal { tenant, user: key.user_id, roles: key.roles, rights, valid })
+            let rights = self.roles.limited(&key.roles, key.scopes.as_deref());
+            let (valid, is_operator) = (Valid::UnlessRevoked(digest), self.roles.is_operator(&tenant));
+            let used = Some(UsedKey { key_id: key.key_id, expires_at: key.expires_at });
+            let (user, roles) = (key.user_id, key.roles);
+            Arc::new(Principal { tenant, user, roles, rights, valid, is_operator, key: used })
         });
         self.memory().keep(digest, principal.clone(), now);
         principal.ok_or(UNKNOWN_KEY)

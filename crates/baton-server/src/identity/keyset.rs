@@ -1,9 +1,9 @@
-//! Public keys that tokens are checked with, each for one algorithm: which key may check which token is decided here, and
-//! never by the token.
+//! Public keys that tokens are checked with, each for the algorithms of its kind, or the one that the issuer names: which key may check
+//! which token is decided here, and never by the token.
 
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::aws_lc;
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,8 +13,10 @@ use super::token::{Algorithm, InvalidTokens};
 const MAX_KEYS: usize = 100;
 /// Maximum number of keys without a name that are tried, because any client can cause it.
 const MAX_TRIED: usize = 10;
-/// An uncompressed point of P-256, the curve of ES256.
+/// Uncompressed points of P-256, the curve of ES256, and of P-384, that of ES384.
 const P256_BYTES: usize = 65;
+const P384_BYTES: usize = 97;
+const ED25519_BYTES: usize = 32;
 /// 2048 bits: what is shorter can be broken, and is refused by the library too, but without a word.
 const LEAST_RSA_BYTES: usize = 256;
 const BEGIN: &str = "-----BEGIN ";
@@ -23,7 +25,7 @@ const BEGIN: &str = "-----BEGIN ";
 pub(super) struct PublicKey {
     /// What the issuer calls it. Keys of a file have no name.
     id: Option<String>,
-    algorithm: Algorithm,
+    algorithms: &'static [Algorithm],
     pub(super) key: DecodingKey,
 }
 
@@ -56,7 +58,7 @@ impl KeySet {
     }
 
     pub(super) fn has(&self, algorithm: Algorithm) -> bool {
-        self.0.iter().any(|key| key.algorithm == algorithm)
+        self.0.iter().any(|key| key.algorithms.contains(&algorithm))
     }
 
     /// The key with this name, for tokens of this algorithm. If it has no name, all keys without one are tried.
@@ -66,7 +68,7 @@ impl KeySet {
         id: Option<&'a str>,
     ) -> impl Iterator<Item = &'a PublicKey> {
         let fits = move |key: &&PublicKey| key.id.is_none() || id.is_none() || key.id.as_deref() == id;
-        self.0.iter().filter(move |key| key.algorithm == algorithm).filter(fits).take(MAX_TRIED)
+        self.0.iter().filter(move |key| key.algorithms.contains(&algorithm)).filter(fits).take(MAX_TRIED)
     }
 }
 
@@ -76,14 +78,22 @@ fn from_block(text: &str) -> Result<PublicKey, InvalidTokens> {
     if label.contains("PRIVATE") {
         return Err(InvalidTokens::Pem("it holds a private key, and only the public one belongs here"));
     }
-    let invalid = || InvalidTokens::Pem("it holds something else than public keys for RS256 or ES256");
+    let invalid = || InvalidTokens::Pem("it holds something else than public RSA, EC or Ed25519 keys");
     if !label.contains("PUBLIC KEY") {
         return Err(invalid());
     }
+    let public = |algorithms, key| PublicKey { id: None, algorithms, key };
     if let Ok(key) = DecodingKey::from_ec_pem(text.as_bytes()) {
-        let is_p256 = key.try_get_as_bytes().is_ok_and(|point| point.len() == P256_BYTES);
-        let public = PublicKey { id: None, algorithm: Algorithm::Es256, key };
-        return if is_p256 { Ok(public) } else { Err(InvalidTokens::Pem("its curve is not P-256")) };
+        let algorithms: &[Algorithm] = match key.try_get_as_bytes().map(<[u8]>::len) {
+            Ok(P256_BYTES) => &[Algorithm::Es256],
+            Ok(P384_BYTES) => &[Algorithm::Es384],
+            _ => return Err(InvalidTokens::Pem("its curve is neither P-256 nor P-384")),
+        };
+        return Ok(public(algorithms, key));
+    }
+    if let Ok(key) = DecodingKey::from_ed_pem(text.as_bytes()) {
+        let is_ed25519 = key.try_get_as_bytes().is_ok_and(|point| point.len() == ED25519_BYTES);
+        return if is_ed25519 { Ok(public(&[Algorithm::EdDsa], key)) } else { Err(invalid()) };
     }
     let key = DecodingKey::from_rsa_pem(text.as_bytes()).map_err(|_| invalid())?;
     let components = aws_lc::DEFAULT_PROVIDER.key_utils.rsa_pub_components_from_public_key;
@@ -91,23 +101,33 @@ fn from_block(text: &str) -> Result<PublicKey, InvalidTokens> {
     if modulus.len() < LEAST_RSA_BYTES {
         return Err(InvalidTokens::Pem("its RSA key has less than 2048 bits"));
     }
-    Ok(PublicKey { id: None, algorithm: Algorithm::Rs256, key })
+    Ok(public(Algorithm::RSA, key))
 }
 
 fn from_jwk(jwk: &Jwk) -> Option<PublicKey> {
     if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
         return None;
     }
-    let (algorithm, name) = match &jwk.algorithm {
-        AlgorithmParameters::RSA(_) => (Algorithm::Rs256, KeyAlgorithm::RS256),
-        AlgorithmParameters::EllipticCurve(point) if point.curve == EllipticCurve::P256 => {
-            (Algorithm::Es256, KeyAlgorithm::ES256)
+    let of_kind: &[Algorithm] = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => Algorithm::RSA,
+        AlgorithmParameters::EllipticCurve(point) => match point.curve {
+            EllipticCurve::P256 => &[Algorithm::Es256],
+            EllipticCurve::P384 => &[Algorithm::Es384],
+            _ => return None,
+        },
+        AlgorithmParameters::OctetKeyPair(point) if point.curve == EllipticCurve::Ed25519 => {
+            &[Algorithm::EdDsa]
         }
         _ => return None,
     };
-    if jwk.common.key_algorithm.is_some_and(|given| given != name) {
-        return None;
-    }
+    let algorithms = match jwk.common.key_algorithm {
+        None => of_kind,
+        // A slice of the one that is named.
+        Some(named) => {
+            let at = of_kind.iter().position(|algorithm| algorithm.word() == named.to_string())?;
+            &of_kind[at..=at]
+        }
+    };
     let key = DecodingKey::from_jwk(jwk).ok()?;
-    Some(PublicKey { id: jwk.common.key_id.clone(), algorithm, key })
+    Some(PublicKey { id: jwk.common.key_id.clone(), algorithms, key })
 }

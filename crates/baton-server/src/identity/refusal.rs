@@ -7,7 +7,7 @@ use baton_core::StoreError;
 use crate::problem::{Code, Problem};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AuthRefusal {
+pub enum AuthRefusal {
     /// Nothing was sent.
     Missing,
     /// The reason is for the log only, so that it does not help an attacker.
@@ -19,6 +19,18 @@ pub(super) enum AuthRefusal {
     /// The token cannot be verified at the moment.
     NoKeys,
     Store(StoreError),
+}
+
+impl AuthRefusal {
+    /// The reason for the audit trail, if someone has failed to authenticate. A request without a credential is no attempt.
+    pub fn failure(&self) -> Option<&'static str> {
+        match self {
+            Self::Invalid(reason) => Some(reason),
+            Self::Expired => Some("an expired token"),
+            Self::Busy => Some("too many unknown keys"),
+            Self::Missing | Self::NoKeys | Self::Store(_) => None,
+        }
+    }
 }
 
 impl From<StoreError> for AuthRefusal {

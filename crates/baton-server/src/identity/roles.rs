@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_core::{Permission, Rights};
+use baton_core::{Permission, Rights, TenantId};
 
 pub const THREAD_READ: &str = "thread:read";
 pub const THREAD_WRITE: &str = "thread:write";
@@ -17,10 +17,16 @@ pub const RUN_CANCEL: &str = "run:cancel";
 pub const TRACE_READ: &str = "trace:read";
 pub const USAGE_READ: &str = "usage:read";
 pub const AUDIT_READ: &str = "audit:read";
-/// The numbers of the whole server, all tenants together. No role but `admin` has it by default.
+/// Create, list and revoke the API keys of the tenant.
+pub const KEYS_MANAGE: &str = "admin:keys";
+/// The numbers of the whole server, all tenants together. Only for operators of the installation.
 pub const METRICS_READ: &str = "metrics:read";
 /// Erasing and exporting all data of a user. No role but `admin` has it by default.
 pub const ADMIN_USERS: &str = "admin:users";
+/// What concerns the whole installation, such as its audit trail. Only for operators of the installation.
+pub const SYSTEM_READ: &str = "system:read";
+/// Permissions that reach beyond a tenant. A role that grants them, `admin` included, does so only in the tenants of `auth.operators`.
+pub const INSTALLATION: &[&str] = &[METRICS_READ, SYSTEM_READ];
 /// Everything, also what has no name here.
 pub const EVERYTHING: &str = "admin:*";
 
@@ -39,8 +45,10 @@ pub const PERMISSIONS: &[&str] = &[
     TRACE_READ,
     USAGE_READ,
     AUDIT_READ,
+    KEYS_MANAGE,
     METRICS_READ,
     ADMIN_USERS,
+    SYSTEM_READ,
     EVERYTHING,
 ];
 
@@ -60,9 +68,12 @@ const TABLE: &[(&str, &[&[&str]])] = &[
     (ADMIN, &[&[EVERYTHING]]),
 ];
 
-/// All roles there are, each with what it allows.
+/// All roles there are, each with what it allows, and the tenants that operate the installation.
 #[derive(Debug, Clone)]
-pub struct Roles(BTreeMap<String, Vec<Permission>>);
+pub struct Roles {
+    roles: BTreeMap<String, Vec<Permission>>,
+    operators: Vec<TenantId>,
+}
 
 impl Roles {
     /// The usual ones; `own` replaces them by name, or adds to them.
@@ -74,20 +85,39 @@ impl Roles {
         });
         let mut roles: BTreeMap<_, _> = usual.collect();
         roles.extend(own.clone());
-        Self(roles)
+        Self { roles, operators: Vec::new() }
+    }
+
+    /// Sets the tenants whose users may hold the permissions of [`INSTALLATION`].
+    #[must_use]
+    pub fn operated_by(self, operators: &[TenantId]) -> Self {
+        Self { operators: operators.to_vec(), ..self }
+    }
+
+    pub fn is_operator(&self, tenant: &TenantId) -> bool {
+        self.operators.contains(tenant)
+    }
+
+    /// What the roles of a key allow, limited to its scopes.
+    pub fn limited(&self, roles: &[String], scopes: Option<&[Permission]>) -> Rights {
+        let rights = self.rights(roles);
+        match scopes {
+            None => rights,
+            Some(scopes) => rights.intersect(&scopes.iter().cloned().collect()),
+        }
     }
 
     /// What they allow together. A role that is not known allows nothing.
     pub fn rights(&self, roles: &[String]) -> Rights {
-        roles.iter().filter_map(|role| self.0.get(role)).flatten().cloned().collect()
+        roles.iter().filter_map(|role| self.roles.get(role)).flatten().cloned().collect()
     }
 
     pub fn has(&self, role: &str) -> bool {
-        self.0.contains_key(role)
+        self.roles.contains_key(role)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.roles.keys().map(String::as_str)
     }
 }
 

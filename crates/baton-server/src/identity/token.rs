@@ -9,10 +9,12 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{DecodingKey, Validation};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::jwks::{self, Jwks};
 use super::keyset::KeySet;
 use super::refusal::AuthRefusal;
+use crate::trail::SYSTEM_TENANT;
 
 /// How far the clocks of issuer and server may be apart.
 const LEEWAY_SECONDS: u64 = 30;
@@ -21,32 +23,71 @@ const LEAST_SECRET_BYTES: usize = 32;
 
 /// How tokens may be signed. `none` is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Algorithm {
-    #[serde(rename = "HS256")]
     Hs256,
-    #[serde(rename = "RS256")]
     Rs256,
-    #[serde(rename = "ES256")]
+    Rs384,
+    Rs512,
+    Ps256,
+    Ps384,
+    Ps512,
     Es256,
+    Es384,
+    #[serde(rename = "EdDSA")]
+    EdDsa,
 }
 
 impl Algorithm {
-    pub const ALL: &[Self] = &[Self::Hs256, Self::Rs256, Self::Es256];
+    pub const ALL: &[Self] = &[
+        Self::Hs256,
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+    /// Those of an RSA key.
+    pub(super) const RSA: &[Self] =
+        &[Self::Rs256, Self::Rs384, Self::Rs512, Self::Ps256, Self::Ps384, Self::Ps512];
 
     /// As headers of tokens and people write it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hs256 => "HS256",
             Self::Rs256 => "RS256",
+            Self::Rs384 => "RS384",
+            Self::Rs512 => "RS512",
+            Self::Ps256 => "PS256",
+            Self::Ps384 => "PS384",
+            Self::Ps512 => "PS512",
             Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::EdDsa => "EdDSA",
         }
+    }
+
+    /// Whether it uses a secret that both sides know, and not a pair of keys.
+    pub fn is_symmetric(self) -> bool {
+        self == Self::Hs256
     }
 
     fn native(self) -> jsonwebtoken::Algorithm {
         match self {
             Self::Hs256 => jsonwebtoken::Algorithm::HS256,
             Self::Rs256 => jsonwebtoken::Algorithm::RS256,
+            Self::Rs384 => jsonwebtoken::Algorithm::RS384,
+            Self::Rs512 => jsonwebtoken::Algorithm::RS512,
+            Self::Ps256 => jsonwebtoken::Algorithm::PS256,
+            Self::Ps384 => jsonwebtoken::Algorithm::PS384,
+            Self::Ps512 => jsonwebtoken::Algorithm::PS512,
             Self::Es256 => jsonwebtoken::Algorithm::ES256,
+            Self::Es384 => jsonwebtoken::Algorithm::ES384,
+            Self::EdDsa => jsonwebtoken::Algorithm::EdDSA,
         }
     }
 }
@@ -65,8 +106,9 @@ pub struct TokenTrust {
     pub algorithms: Vec<Algorithm>,
     /// For HS256.
     pub secret: Option<SecretString>,
-    /// For RS256 and ES256.
+    /// For all other algorithms.
     pub keys: Option<KeySource>,
+    pub claims: ClaimNames,
 }
 
 #[derive(Debug)]
@@ -82,11 +124,13 @@ pub enum KeySource {
 pub enum InvalidTokens {
     #[error("tokens have an issuer, an audience and an algorithm: none of them may be empty")]
     Empty,
+    #[error("the names of claims must not be empty")]
+    ClaimName,
     #[error("HS256 needs a secret")]
     NoSecret,
     #[error("the secret for HS256 needs {LEAST_SECRET_BYTES} bytes at least")]
     ShortSecret,
-    #[error("RS256 and ES256 need public keys")]
+    #[error("only HS256 works without public keys")]
     NoKeys,
     #[error("the file of public keys is not usable: {0}")]
     Pem(&'static str),
@@ -105,6 +149,7 @@ pub struct TokenVerifier {
     algorithms: Vec<Algorithm>,
     secret: Option<DecodingKey>,
     keys: Option<TokenKeys>,
+    claims: ClaimNames,
 }
 
 #[derive(Debug)]
@@ -113,21 +158,55 @@ enum TokenKeys {
     Fetched(Jwks),
 }
 
-/// The claims of a token.
-#[derive(Debug, Deserialize)]
+/// The names of the claims that say who the caller is. A name with dots is a claim with this name, or else a path into nested claims
+/// such as `realm_access.roles`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClaimNames {
+    pub user: String,
+    pub tenant: String,
+    pub roles: String,
+}
+
+impl Default for ClaimNames {
+    fn default() -> Self {
+        Self { user: "sub".to_owned(), tenant: "tenant_id".to_owned(), roles: "roles".to_owned() }
+    }
+}
+
+/// What the claims of a token say.
+#[derive(Debug)]
 pub(super) struct Claims {
-    pub(super) sub: UserId,
-    pub(super) tenant_id: TenantId,
-    #[serde(default)]
+    pub(super) user: UserId,
+    pub(super) tenant: TenantId,
     pub(super) roles: Vec<String>,
-    /// The library would also accept a list, among which is the right one.
-    #[serde(rename = "iss")]
-    _issuer: String,
     /// In seconds, and some write fractions of them.
     exp: f64,
 }
 
 impl Claims {
+    /// Reads the claims of a token whose signature was verified.
+    fn read(claims: &Value, names: &ClaimNames) -> Option<Self> {
+        let text = |name: &str| find(claims, name).and_then(Value::as_str);
+        // The library would also accept a list, among which is the right one.
+        claims.get("iss")?.as_str()?;
+        let roles = match find(claims, &names.roles) {
+            None => Vec::new(),
+            Some(roles) => Vec::<String>::deserialize(roles).ok()?,
+        };
+        let tenant = TenantId::parse(text(&names.tenant)?).ok()?;
+        // The tenant of the installation's own audit trail has no users.
+        if tenant.as_str() == SYSTEM_TENANT {
+            return None;
+        }
+        Some(Self {
+            user: UserId::parse(text(&names.user)?).ok()?,
+            tenant,
+            roles,
+            exp: claims.get("exp")?.as_f64()?,
+        })
+    }
+
     /// When it is refused.
     pub(super) fn end(&self) -> Timestamp {
         #[expect(clippy::cast_possible_truncation, reason = "what is out of bounds is as far as can be")]
@@ -136,21 +215,29 @@ impl Claims {
     }
 }
 
+/// A claim by its name, or by its path.
+fn find<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
+    claims.get(name).or_else(|| name.split('.').try_fold(claims, |value, part| value.get(part)))
+}
+
 impl TokenVerifier {
     pub fn new(trust: TokenTrust) -> Result<Self, InvalidTokens> {
         // Fails only when it was done before.
         let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
-        let TokenTrust { issuer, audience, algorithms, secret, keys } = trust;
+        let TokenTrust { issuer, audience, algorithms, secret, keys, claims } = trust;
         if issuer.is_empty() || audience.is_empty() || algorithms.is_empty() {
             return Err(InvalidTokens::Empty);
         }
-        let is_symmetric = |algorithm: &&Algorithm| **algorithm == Algorithm::Hs256;
+        if [&claims.user, &claims.tenant, &claims.roles].into_iter().any(String::is_empty) {
+            return Err(InvalidTokens::ClaimName);
+        }
+        let is_symmetric = |algorithm: &&Algorithm| algorithm.is_symmetric();
         let secret =
             algorithms.iter().find(is_symmetric).map(|_| checked_secret(secret.as_ref())).transpose()?;
         let public: Vec<Algorithm> =
             algorithms.iter().copied().filter(|algorithm| !is_symmetric(&algorithm)).collect();
         let keys = if public.is_empty() { None } else { Some(checked_keys(keys, &public)?) };
-        Ok(Self { issuer, audience, algorithms, secret, keys })
+        Ok(Self { issuer, audience, algorithms, secret, keys, claims })
     }
 
     pub(super) async fn verify(&self, token: &str) -> Result<Claims, AuthRefusal> {
@@ -194,8 +281,11 @@ impl TokenVerifier {
         let validation = self.validation(algorithm);
         let mut refusal = AuthRefusal::Invalid("it was signed with an unknown key");
         for key in keys {
-            match jsonwebtoken::decode(token, key, &validation) {
-                Ok(decoded) => return Ok(decoded.claims),
+            match jsonwebtoken::decode::<Value>(token, key, &validation) {
+                Ok(decoded) => {
+                    let malformed = AuthRefusal::Invalid("its claims are missing or malformed");
+                    return Claims::read(&decoded.claims, &self.claims).ok_or(malformed);
+                }
                 Err(error) if *error.kind() == ErrorKind::InvalidSignature => {
                     refusal = AuthRefusal::Invalid("its signature is wrong");
                 }
@@ -208,7 +298,7 @@ impl TokenVerifier {
     /// One algorithm: the one that the key is for.
     fn validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm.native());
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         validation.set_issuer(&[&self.issuer]);
         validation.set_audience(&[&self.audience]);
         validation.validate_nbf = true;

@@ -19,6 +19,7 @@ use crate::identity::Caller;
 use crate::named;
 use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Params;
+use crate::trail;
 use crate::wire::agent::{
     AgentDetail, AgentParams, AgentView, DiagnosticView, PromptParams, PromptView, RemoteView, definition,
     within,
@@ -132,7 +133,7 @@ async fn get_prompt(
 /// The owner of the thread, whose name may be part of the prompt.
 async fn asker(app: &App, caller: &Caller, thread: Option<ThreadId>) -> ApiResult<baton_engine::RunCaller> {
     let (thread_id, user) = match thread {
-        Some(id) => (id, app.data(caller).thread(id, caller.scope()).await?.user_id),
+        Some(id) => (id, trail::visible(app, caller, id).await?.user_id),
         None => (ThreadId::random(), caller.user.clone()),
     };
     Ok(baton_engine::RunCaller { tenant: caller.tenant.clone(), user, thread_id })

@@ -41,6 +41,8 @@ async fn list_approvals(
 ) -> ApiResult<Json<Listed<ApprovalView>>> {
     let query = params.query(caller.scope());
     let found = app.data(&caller).approvals(query, page::request(params.limit, params.cursor)).await?;
+    trail::listed(&app, &caller, "approval.list", found.data.iter().map(|approval| &approval.user_id))
+        .await?;
     Ok(Json(Listed::of(found, ApprovalView::from)))
 }
 
@@ -150,9 +152,8 @@ async fn try_decide(
 
 /// An approval that the caller may see.
 async fn visible(app: &App, caller: &Principal, approval_id: Uuid) -> ApiResult<Approval> {
-    let data = app.data(caller);
-    let found = data.approval(approval_id).await.map_err(gone)?;
-    data.thread(found.thread_id, caller.scope()).await.map_err(gone)?;
+    let found = app.data(caller).approval(approval_id).await.map_err(gone)?;
+    trail::visible(app, caller, found.thread_id).await.map_err(gone)?;
     Ok(found)
 }
 

@@ -66,7 +66,6 @@ async fn create_artifact(
         created_at: Timestamp::now(),
     };
     app.engine.check_storage(&caller.tenant, &caller.user, artifact.size).await?;
-    app.data(&caller).put_artifact(artifact.clone(), Some(&caller.user), upload.bytes).await?;
     let audit_record = AuditRecord {
         action: "artifact.create",
         thread_id: Some(artifact.thread_id),
@@ -74,7 +73,8 @@ async fn create_artifact(
         detail: json!({ "artifact_id": artifact.artifact_id, "name": artifact.name, "size": artifact.size }),
         ..AuditRecord::default()
     };
-    trail::record(&app, &caller, Some(&trace), audit_record).await?;
+    let data = trail::audited(&app, &caller, &trace, audit_record);
+    data.put_artifact(artifact.clone(), Some(&caller.user), upload.bytes).await?;
     let location = artifact::uri(artifact.artifact_id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(artifact.into())))
 }
@@ -115,7 +115,7 @@ async fn download_artifact(
     let id = id.ok().and_then(|Path(text)| Uuid::try_parse(&text).ok()).ok_or_else(missing)?;
     let data = app.data(&caller);
     let (artifact, bytes) = data.artifact(id).await.map_err(gone)?;
-    data.thread(artifact.thread_id, caller.scope()).await.map_err(gone)?;
+    trail::visible(&app, &caller, artifact.thread_id).await.map_err(gone)?;
     let tag = tag(&bytes);
     let is_known = has(&headers, &tag);
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(bytes) });

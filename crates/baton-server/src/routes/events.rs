@@ -21,6 +21,7 @@ use crate::stream::resume::{StreamPosition, join};
 use crate::stream::{sse, websocket};
 use crate::strict::{Params, RunPath, ThreadPath};
 use crate::trace::Trace;
+use crate::trail;
 use crate::wire::event::SentEvent;
 use crate::wire::problem::ProblemBody;
 use crate::wire::schema::words;
@@ -96,7 +97,7 @@ async fn of_thread(
     Params(from): Params<Since>,
 ) -> ApiResult<Response> {
     let detail = detail(&caller, from.detail)?;
-    app.data(&caller).thread(thread, caller.scope()).await?;
+    trail::visible(&app, &caller, thread).await?;
     let place = StreamPosition { thread, of: Of::Thread, after: after(&app, last.or(from.after)) };
     Ok(sse::respond(&app, join(&app, &caller, place, detail).await?))
 }
@@ -127,6 +128,7 @@ async fn of_run(
     if caller.scope().is_some_and(|user| *user != record.user_id) {
         return Err(Problem::not_found("run"));
     }
+    trail::read(&app, &caller, record.thread_id, &record.user_id).await?;
     let after = after(&app, last.or(from.after));
     if after > 0 && record.status.is_final() && store.run_events(run, after, 1).await?.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -159,7 +161,7 @@ async fn by_websocket(
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> ApiResult<Response> {
     let detail = detail(&caller, from.detail)?;
-    app.data(&caller).thread(thread, caller.scope()).await?;
+    trail::visible(&app, &caller, thread).await?;
     let upgrade = upgrade
         .map_err(|_| Problem::new(Code::UpgradeRequired, "connect to this route with a WebSocket client"))?;
     let place = StreamPosition { thread, of: Of::Thread, after: after(&app, last.or(from.after)) };

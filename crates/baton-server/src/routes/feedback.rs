@@ -54,18 +54,16 @@ async fn give_feedback(
         comment: body.comment.and_then(Remark::said),
         at: Timestamp::now(),
     };
-    let detail = json!({ "message_id": message_id, "rating": feedback.rating });
-    app.data(&caller).put_feedback(feedback).await.map_err(gone)?;
-    app.metrics.rated(body.rating.0);
-    let run_id = Some(found.message.run_id);
     let audit_record = AuditRecord {
         action: "feedback.give",
         thread_id: Some(thread_id),
-        run_id,
+        run_id: Some(found.message.run_id),
         decision: "allowed",
-        detail,
+        detail: json!({ "message_id": message_id, "rating": feedback.rating }),
     };
-    trail::record(&app, &caller, Some(&trace), audit_record).await?;
+    let data = trail::audited(&app, &caller, &trace, audit_record);
+    data.put_feedback(feedback).await.map_err(gone)?;
+    app.metrics.rated(body.rating.0);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -73,7 +71,7 @@ async fn give_feedback(
 async fn find(app: &App, caller: &Caller, message: MessageId) -> ApiResult<(ThreadId, ThreadMessage)> {
     let data = app.data(caller);
     let (thread_id, found) = data.message(message).await.map_err(gone)?;
-    data.thread(thread_id, caller.scope()).await.map_err(gone)?;
+    trail::visible(app, caller, thread_id).await.map_err(gone)?;
     if found.message.visibility == Visibility::Internal && !caller.sees_all() {
         return Err(missing());
     }

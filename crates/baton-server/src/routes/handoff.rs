@@ -13,7 +13,6 @@ use axum::extract::State;
 use baton_core::ThreadId;
 use baton_core::store::HandoffSession;
 use baton_engine::{ExitRequest, HandoffResult};
-use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -90,7 +89,7 @@ pub(crate) async fn exit(
 ) -> ApiResult<HandoffReturn> {
     let exit = leaving(app, caller, trace, thread_id, "/api/v1/threads/{thread_id}/handoff").await?;
     let wish = AuditedAction::new(app, caller, trace, thread_id, "handoff.exit");
-    let ended = wish.finish(app.engine.exit_handoff(exit).await, about).await?;
+    let ended = wish.finish(app.engine.exit_handoff(exit).await).await?;
     Ok(returned(app, caller, ended))
 }
 
@@ -116,7 +115,7 @@ async fn return_handoff(
     let ReturnBody { completion_status: status, result_summary, artifacts_created } = body;
     let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.return");
     let result = app.engine.return_handoff(exit, HandoffResult { status, result_summary, artifacts_created });
-    let ended = wish.finish(result.await, about).await?;
+    let ended = wish.finish(result.await).await?;
     Ok(Json(returned(&app, &caller, ended)))
 }
 
@@ -145,16 +144,11 @@ async fn resume_handoff(
         is_administrator: false,
         rights: caller.rights.clone(),
         trace: Some((*trace.0).clone()),
+        address: trace.address(),
     };
     let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.resume");
     let result = app.engine.resume_handoff(exit, handoff_id).await;
-    let (handoff, run_id) = wish
-        .finish(result, |(handoff, run_id)| {
-            let mut about = about(handoff);
-            about["run_id"] = json!(run_id);
-            about
-        })
-        .await?;
+    let (handoff, run_id) = wish.finish(result).await?;
     let handoff = HandoffView::of(&caller.tenant, handoff, &app.agents(&caller));
     Ok(Json(HandoffResumed { handoff, run_id }))
 }
@@ -177,6 +171,7 @@ async fn leaving(
         is_administrator,
         rights: caller.rights.clone(),
         trace: Some((*trace.0).clone()),
+        address: trace.address(),
     })
 }
 
@@ -184,16 +179,6 @@ async fn leaving(
 async fn own(app: &App, caller: &Caller, thread_id: ThreadId) -> ApiResult<()> {
     app.data(caller).thread(thread_id, Some(&caller.user)).await?;
     Ok(())
-}
-
-/// For the trail: who had the thread from whom, never what was said.
-fn about(handoff: &HandoffSession) -> serde_json::Value {
-    json!({
-        "handoff_id": handoff.handoff_id,
-        "from": handoff.source_agent_id,
-        "to": handoff.target_agent_id,
-        "state": handoff.state,
-    })
 }
 
 fn returned(app: &App, caller: &Caller, handoff: HandoffSession) -> HandoffReturn {

@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::identity::AuthenticationMode;
 use crate::metrics::{CONTENT_TYPE, Now};
 use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Params;
@@ -41,10 +42,14 @@ pub struct Health {
 pub struct Checks {
     /// The store answers.
     pub store: &'static str,
-    /// Agents that can be asked.
-    pub agents: usize,
-    /// Runs that are worked on here.
-    pub runs_at_work: usize,
+    /// Agents that can be asked. Absent if authentication is required, as this route needs no credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub agents: Option<usize>,
+    /// Runs that are executed here. Absent if authentication is required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub runs_at_work: Option<usize>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -73,10 +78,11 @@ async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> ApiRe
         return Err(Problem::new(Code::Draining, "the server is about to end"));
     }
     app.readiness.check(app.store()).await?;
+    let is_open = app.settings.auth.mode == AuthenticationMode::Open;
     let checks = wanted.verbose.map(|_| Checks {
         store: "ok",
-        agents: app.engine.all_agents().len(),
-        runs_at_work: app.engine.active_threads(),
+        agents: is_open.then(|| app.engine.all_agents().len()),
+        runs_at_work: is_open.then(|| app.engine.active_threads()),
     });
     Ok(Json(Health { status: "ready", checks }))
 }

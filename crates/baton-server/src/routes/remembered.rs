@@ -12,6 +12,7 @@ use crate::identity::Caller;
 use crate::problem::{ApiResult, Problem};
 use crate::strict::{ThreadPath, ToolPath};
 use crate::trace::Trace;
+use crate::trail;
 use crate::wire::approval::RememberedView;
 use crate::wire::page::Listed;
 use crate::wire::problem::ProblemBody;
@@ -33,7 +34,7 @@ async fn list_remembered(
     ThreadPath(thread_id): ThreadPath,
 ) -> ApiResult<Json<Listed<RememberedView>>> {
     let data = app.data(&caller);
-    data.thread(thread_id, caller.scope()).await?;
+    trail::visible(&app, &caller, thread_id).await?;
     let found = data.remembered_decisions(thread_id).await?;
     Ok(Json(Listed::whole(found.into_iter().map(RememberedView::from).collect())))
 }
@@ -54,7 +55,7 @@ async fn forget_remembered(
     ToolPath(tool): ToolPath,
 ) -> ApiResult<StatusCode> {
     let data = app.data(&caller);
-    data.thread(thread_id, caller.scope()).await?;
+    trail::visible(&app, &caller, thread_id).await?;
     let (by, trace_id) = (caller.user.clone(), Some(trace.0.trace_id()));
     let revoked = data.forget_decisions(Revocation { thread_id, tool, by, trace_id }).await?;
     if revoked { Ok(StatusCode::NO_CONTENT) } else { Err(Problem::not_found("remembered decision")) }

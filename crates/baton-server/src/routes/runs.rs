@@ -52,6 +52,7 @@ async fn list_runs(
     }
     let query = params.query(thread, user);
     let found = app.data(&caller).runs(query, page::request(params.limit, params.cursor)).await?;
+    trail::listed(&app, &caller, "run.list", found.data.iter().map(|run| &run.user_id)).await?;
     Ok(Json(Listed::of(found, RunView::from)))
 }
 
@@ -124,15 +125,19 @@ pub(crate) async fn cancel(
         decision: "allowed",
         detail: json!({ "mode": how }),
     };
-    trail::record(app, caller, Some(trace), audit_record).await?;
-    app.engine.cancel(&caller.tenant, run_id, how).await.map_err(gone)
+    let data = trail::audited(app, caller, trace, audit_record);
+    app.engine.cancel_audited(&*data, run_id, how).await.map_err(gone)
 }
 
 /// A run that the caller can see.
 async fn find(app: &App, caller: &Caller, run: RunId) -> ApiResult<RunRecord> {
     let found = app.data(caller).run(run).await.map_err(gone)?;
     let is_theirs = caller.scope().is_none_or(|user| *user == found.user_id);
-    if is_theirs { Ok(found) } else { Err(Problem::not_found("run")) }
+    if !is_theirs {
+        return Err(Problem::not_found("run"));
+    }
+    trail::read(app, caller, found.thread_id, &found.user_id).await?;
+    Ok(found)
 }
 
 /// Also what goes while it is read.

@@ -49,6 +49,7 @@ async fn list_threads(
         Some(text) => data.find_threads(user.as_ref(), text.as_str(), page).await?,
         None => data.threads(user.as_ref(), page).await?,
     };
+    trail::listed(&app, &caller, "thread.list", found.data.iter().map(|thread| &thread.user_id)).await?;
     let open = open_handoffs(&app, &caller, &found).await?;
     let (main, agents) = (main(&app, &caller), app.agents(&caller));
     Ok(Json(Listed::of(found, |thread| {
@@ -84,10 +85,9 @@ async fn show_thread(
     caller: Caller,
     ThreadPath(thread_id): ThreadPath,
 ) -> ApiResult<Json<ThreadContext>> {
-    let data = app.data(&caller);
-    let thread = data.thread(thread_id, caller.scope()).await?;
+    let thread = visible(&app, &caller, thread_id).await?;
     let open = open_handoff(&app, &caller, &thread).await?;
-    let resumable = data.resumable_handoffs(thread_id).await?;
+    let resumable = app.data(&caller).resumable_handoffs(thread_id).await?;
     let view = ThreadView::of(&caller.tenant, thread, main(&app, &caller).as_ref());
     Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, &app.agents(&caller))))
 }
@@ -119,16 +119,15 @@ async fn delete_thread(
     if thread.user_id != caller.user {
         trail::demand(&app, &caller, &trace, EVERYTHING, "/api/v1/threads/{thread_id}").await?;
     }
-    // Before it happens: the store says that it has happened.
     let audit_record = AuditRecord {
         action: "thread.delete",
         thread_id: Some(thread_id),
         decision: "allowed",
         ..AuditRecord::default()
     };
-    trail::record(&app, &caller, Some(&trace), audit_record).await?;
     end_run(&app, &caller, &thread).await?;
-    app.engine.delete_thread(&caller.tenant, thread_id, Some(&thread.user_id)).await?;
+    let data = trail::audited(&app, &caller, &trace, audit_record);
+    app.engine.delete_thread(&*data, thread_id, Some(&thread.user_id)).await?;
     // Subscribers find that the thread is gone.
     app.engine.parts.live.changed(&caller.tenant, thread_id);
     Ok(StatusCode::NO_CONTENT)
@@ -165,5 +164,5 @@ pub(super) async fn whose(
 
 /// A thread that the caller can see, or the same problem for every other one.
 pub(super) async fn visible(app: &App, caller: &Caller, thread: ThreadId) -> ApiResult<Thread> {
-    Ok(app.data(caller).thread(thread, caller.scope()).await?)
+    Ok(trail::visible(app, caller, thread).await?)
 }

@@ -1,14 +1,14 @@
 //! Who did what.
 
 use baton_core::store::{AuditEntry, AuditQuery, Audited, Order};
-use baton_core::{RunId, TenantId, ThreadId};
+use baton_core::{RunId, TenantId, ThreadId, choices};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::page::Limit;
-use super::schema::{moment, order};
+use super::schema::{moment, order, words};
 
 /// Which entries are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -31,11 +31,56 @@ pub struct AuditParams {
     /// `asc`: the oldest first. `desc`: the newest first. A cursor is valid in its own order only.
     #[param(schema_with = order)]
     pub order: Option<Order>,
+    /// Whose trail: `tenant`, or `installation` for failed authentications and changes of the configuration, which needs
+    /// `system:read`.
+    #[param(schema_with = words::<Trail>)]
+    pub trail: Option<Trail>,
     /// How many at most.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     pub limit: Option<Limit>,
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
+}
+
+choices! {
+    /// Whose audit trail.
+    #[derive(Default)]
+    pub enum Trail {
+        /// The caller's tenant.
+        #[default]
+        Tenant = "tenant",
+        /// What belongs to no tenant.
+        Installation = "installation",
+    }
+}
+
+/// What is exported.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ExportParams {
+    /// Only entries of this moment or later,
+    #[param(schema_with = moment)]
+    pub since: Option<Timestamp>,
+    /// and before this one.
+    #[param(schema_with = moment)]
+    pub until: Option<Timestamp>,
+    /// Whose trail: `tenant`, or `installation`, which needs `system:read`.
+    #[param(schema_with = words::<Trail>)]
+    pub trail: Option<Trail>,
+}
+
+/// What is verified.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyParams {
+    /// Read every entry, and not only those since the last verification.
+    #[param(value_type = Option<bool>)]
+    pub full: Option<bool>,
+    /// Whose trail: `tenant`, or `installation`, which needs `system:read`.
+    #[param(schema_with = words::<Trail>)]
+    pub trail: Option<Trail>,
 }
 
 impl AuditParams {
@@ -84,6 +129,10 @@ pub struct AuditView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub trace_id: Option<String>,
+    /// The client's address, if it was requested over the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub address: Option<String>,
     /// What else there is to know. Never what was said.
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schema(required = false, nullable = false)]
@@ -95,7 +144,17 @@ pub struct AuditView {
 impl AuditView {
     pub fn of(tenant: &TenantId, audited: Audited) -> Self {
         let Audited { chain, number, at, entry, hash } = audited;
-        let AuditEntry { actor, on_behalf_of, action, thread_id, run_id, decision, trace_id, detail } = entry;
+        let AuditEntry {
+            actor,
+            on_behalf_of,
+            action,
+            thread_id,
+            run_id,
+            decision,
+            trace_id,
+            address,
+            detail,
+        } = entry;
         Self {
             chain,
             number,
@@ -108,13 +167,14 @@ impl AuditView {
             run_id,
             decision,
             trace_id,
+            address,
             detail,
             hash,
         }
     }
 }
 
-/// Result of reading the whole trail, as [`baton_core::store::Verdict`] is written.
+/// Result of verifying the trail, as [`baton_core::store::Verdict`] is written.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum VerdictBody {
@@ -126,6 +186,12 @@ pub enum VerdictBody {
         /// The newest seal; absent until the first one. Kept elsewhere, it shows later that nothing it covers was changed.
         #[schema(nullable = false)]
         seal: Option<SealBody>,
+        /// Verification began after this seal; absent if every entry was read.
+        #[schema(nullable = false)]
+        since_seal: Option<u64>,
+        /// The number of seals from the first one on that no configured key has signed; absent if there are none.
+        #[schema(nullable = false)]
+        unsigned_seals: Option<u64>,
     },
     /// The first place that is not as it was written.
     Broken {
@@ -146,6 +212,9 @@ pub struct SealBody {
     pub at: Timestamp,
     /// How many entries it covers, in all chains together.
     pub entries: u64,
-    /// SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains.
+    /// HMAC-SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains; SHA-256 without a key.
     pub hash: String,
+    /// The id of the key; absent without one.
+    #[schema(nullable = false)]
+    pub key_id: Option<String>,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use baton_core::store::{HandoffNotes, HandoffSession, HandoffState, NewHandoff};
 use baton_core::{AgentName, HandoffId, TenantId, ThreadId, UserId};
 use baton_models::scripted::{Scripted, ScriptedTurn};
-use baton_server::identity::roles::Roles;
+use baton_server::identity::roles::{INSTALLATION, Roles};
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -131,7 +131,14 @@ async fn belongings(site: &Site, ada: &str) -> Belongings {
         ("file", "style.css".to_owned()),
         ("skill", SKILL.to_owned()),
         ("user_id", other_user(site).await),
+        ("key_id", key_id(site).await),
     ])
+}
+
+/// The first key of Ada's tenant.
+async fn key_id(site: &Site) -> String {
+    let store = site.app.store().tenant(&TenantId::parse("acme").unwrap());
+    store.keys().await.unwrap()[0].key_id.to_string()
 }
 
 /// A handoff of Ada's that has ended.
@@ -178,7 +185,7 @@ fn routes(document: &Value) -> Vec<Route> {
 
 /// Parameters whose value belongs to somebody.
 fn is_owned(path: &str) -> bool {
-    ["{thread_id}", "{run_id}", "{message_id}", "{artifact_id}", "{approval_id}", "{skill}"]
+    ["{thread_id}", "{run_id}", "{message_id}", "{artifact_id}", "{approval_id}", "{skill}", "{key_id}"]
         .iter()
         .any(|name| path.contains(name))
 }
@@ -223,6 +230,7 @@ fn body(route: &Route, owned: &Belongings, thread: &str) -> Option<Value> {
         "/api/v1/runs/{run_id}/cancel" => json!({ "mode": "abort" }),
         "/api/v1/approvals/{approval_id}" => json!({ "decision": "deny" }),
         "/api/v1/messages/{message_id}/feedback" => json!({ "rating": -1 }),
+        "/api/v1/keys" => json!({ "name": "mine", "roles": ["viewer"] }),
         "/api/v1/artifacts" => json!({ "thread_id": thread, "of": owned["thread_id"] }),
         other => panic!("{} {other}: tell the matrix what it takes", route.method),
     })
@@ -301,7 +309,7 @@ fn is_refused(permission: &str, asker: &Asker) -> bool {
     let of_users = Roles::new(&BTreeMap::new()).rights(&["user".to_owned(), "builder".to_owned()]);
     match asker.who {
         _ if permission == "signed-in" => false,
-        "wrong tenant" => false,
+        "wrong tenant" => INSTALLATION.contains(&permission),
         "wrong user" => !of_users.allow(permission),
         _ => true,
     }

@@ -93,7 +93,10 @@ impl Plan {
     /// Everybody needs a credential, such as one from [`Site::key`].
     #[must_use]
     pub fn required(self) -> Self {
-        self.settings(|settings| settings.auth.mode = AuthenticationMode::Required)
+        self.settings(|settings| {
+            settings.auth.mode = AuthenticationMode::Required;
+            settings.auth.operators = TenantId::parse("acme").into_iter().collect();
+        })
     }
 
     /// On a store that outlives the site.

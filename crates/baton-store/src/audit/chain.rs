@@ -1,13 +1,14 @@
 //! Assigns entries to chains, and computes the hashes of entries and seals.
 //!
-//! Every hash is SHA-256 over a tag byte followed by parts that are of fixed length or length-prefixed, so different inputs
-//! never serialize to the same bytes.
+//! Every hash is SHA-256, and every signature HMAC-SHA-256 ([`super::keys`]), over a tag byte followed by parts that are of fixed
+//! length or length-prefixed, so different inputs never serialize to the same bytes.
 
 use baton_core::hash::fnv1a_64;
 use baton_core::{StoreError, ThreadId};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
+use super::keys::{AuditKeys, Trust};
 use crate::value::{Row, SqlValue};
 
 /// Number of chains of a tenant.
@@ -55,10 +56,17 @@ pub(super) fn root(ends: impl Iterator<Item = (u8, u64, Hash)>) -> Hash {
     level.first().copied().unwrap_or_default()
 }
 
-/// Hash of a seal, chained to the previous seal.
-pub(super) fn seal(before: &Hash, seal: &Sealed<'_>) -> Hash {
-    let (number, at) = (seal.number.to_be_bytes(), seal.at.to_be_bytes());
-    digest(b'r', &[before, &number, &at, &seal.root, seal.counts])
+impl Sealed<'_> {
+    /// Signs a seal, chained to the previous one.
+    pub(super) fn sign(&self, keys: &AuditKeys, before: &Hash) -> Hash {
+        let (number, at) = (self.number.to_be_bytes(), self.at.to_be_bytes());
+        keys.sign(b'r', &[before, &number, &at, &self.root, self.counts])
+    }
+
+    pub(super) fn check(&self, keys: &AuditKeys, key_id: &str, before: &Hash, hash: &Hash) -> Trust {
+        let (number, at) = (self.number.to_be_bytes(), self.at.to_be_bytes());
+        keys.check(key_id, b'r', &[before, &number, &at, &self.root, self.counts], hash)
+    }
 }
 
 fn digest(kind: u8, parts: &[&[u8]]) -> Hash {

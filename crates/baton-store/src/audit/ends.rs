@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use baton_core::StoreError;
 
 use super::chain::{self, CHAINS, Hash};
+use super::keys::Trust;
 use crate::tx::{Tx, TxConnection};
 use crate::value::{Row, SqlValue, params, row_values};
 
@@ -20,15 +21,45 @@ pub(super) struct ChainEnd {
 }
 
 impl ChainEnd {
+    /// The end of an empty chain.
+    pub(super) fn start(tenant: &str, chain: u8) -> Self {
+        Self { entries: 0, head: chain::start(tenant, chain), at: 0 }
+    }
+
     /// Reads the columns `entries, head, at`, starting at `column`.
     pub(super) fn read(row: &Row, column: usize) -> Result<Self, StoreError> {
         let head = chain::hash_at(row, column + 1)?;
         Ok(Self { entries: row.count(column)?, head, at: row.int(column + 2)? })
     }
 
-    /// The parameters of [`MOVE`].
-    pub(super) fn values(&self, chain: u8) -> Vec<SqlValue> {
-        row_values![u32::from(chain), self.entries, chain::value(&self.head), self.at]
+    /// The parameters of [`MOVE`]: the end and its signature.
+    pub(super) fn values(&self, tx: &Tx<'_>, chain: u8) -> Vec<SqlValue> {
+        let keys = &tx.shared.audit_keys;
+        let mac = self.signed(tx.tenant, chain, |parts| keys.sign(b'm', parts));
+        let (head, mac) = (chain::value(&self.head), chain::value(&mac));
+        row_values![u32::from(chain), self.entries, head, self.at, keys.signing_id(), mac]
+    }
+
+    /// Checks the columns `key_id, mac`, starting at `column`. Ends of stores that are older than signatures have none.
+    pub(super) fn check(
+        &self,
+        tx: &Tx<'_>,
+        chain: u8,
+        row: &Row,
+        column: usize,
+    ) -> Result<Trust, StoreError> {
+        let key_id = row.text(column)?;
+        let Some(mac) = row.optional(column + 1, chain::hash_at)? else {
+            let is_enough = tx.shared.audit_keys.is_empty() && key_id.is_empty();
+            return Ok(if is_enough { Trust::Trusted } else { Trust::Untrusted });
+        };
+        let keys = &tx.shared.audit_keys;
+        Ok(self.signed(tx.tenant, chain, |parts| keys.check(key_id, b'm', parts, &mac)))
+    }
+
+    fn signed<T>(&self, tenant: &str, chain: u8, sign: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let (entries, at) = (self.entries.to_be_bytes(), self.at.to_be_bytes());
+        sign(&[&[chain], &entries, &at, &self.head, tenant.as_bytes()])
     }
 }
 
@@ -51,7 +82,7 @@ impl Locking {
 macro_rules! of_chains {
     ($lock:literal) => {
         concat!(
-            "SELECT chain, entries, head, at
+            "SELECT chain, entries, head, at, key_id
             FROM audit_chains
             WHERE tenant = $1 AND (CAST($2 AS BIGINT) >> CAST(chain AS INTEGER)) % 2 = 1
             ORDER BY chain",
@@ -71,8 +102,7 @@ const CREATE: &str = "
         ($1, 15, 0, $17, 0), ($1, 16, 0, $18, 0)
     ON CONFLICT (tenant, chain) DO NOTHING";
 
-pub(super) const MOVE: &str =
-    "UPDATE audit_chains SET entries = $3, head = $4, at = $5 WHERE tenant = $1 AND chain = $2";
+pub(super) const MOVE: &str = "UPDATE audit_chains SET entries = $3, head = $4, at = $5, key_id = $6, mac = $7 WHERE tenant = $1 AND chain = $2";
 
 /// Locks chains until the transaction ends, and returns their ends. Creates the chains of a new tenant.
 pub(super) async fn lock(
@@ -86,10 +116,22 @@ pub(super) async fn lock(
         }
         let rows = tx.query(LOCK.sql(tx), params![wanted]).await?;
         if rows.len() == wanted.count_ones() as usize {
+            rows.iter().try_for_each(|row| refuse_weaker(tx, row.text(4)?))?;
             return rows.iter().map(|row| Ok((chain_at(row, 0)?, ChainEnd::read(row, 1)?))).collect();
         }
     }
     Err(StoreError::Corrupt("the end of an audit chain is missing".to_owned()))
+}
+
+/// A process without a key must not continue a signed trail: the trail could not be verified any more.
+pub(super) fn refuse_weaker(tx: &Tx<'_>, key_id: &str) -> Result<(), StoreError> {
+    if key_id.is_empty() || !tx.shared.audit_keys.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Failed(format!(
+        "the audit trail of tenant `{}` is signed with key {key_id}: set BATON_AUDIT_KEY or BATON_AUDIT_KEY_FILE",
+        tx.tenant
+    )))
 }
 
 async fn create(tx: &Tx<'_>) -> Result<(), StoreError> {

@@ -13,7 +13,8 @@ use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 
 use super::chain::{self, CHAINS, Hash, Sealed};
-use super::ends::{ChainEnd, Locking, MOVE, SEALS};
+use super::ends::{ChainEnd, Locking, MOVE, SEALS, refuse_weaker};
+use super::keys::Trust;
 use crate::job::job;
 use crate::open::Database;
 use crate::tenant::{Driver, closed};
@@ -50,7 +51,7 @@ impl Unsealed {
 pub(crate) async fn seal_all(database: &Database) -> Result<u64, StoreError> {
     let unsealed = &database.unsealed;
     if !unsealed.has_looked.load(Ordering::Relaxed) {
-        for tenant in database.driver.unsealed().await? {
+        for tenant in database.driver.unsealed(&database.signing_id).await? {
             unsealed.add(&tenant.as_str().into());
         }
         unsealed.has_looked.store(true, Ordering::Relaxed);
@@ -72,7 +73,10 @@ pub(crate) async fn seal_written(database: &Database) -> Result<u64, StoreError>
             }
             Ok(None) => {}
             Err(error) => {
-                database.unsealed.add(&tenant);
+                // Another attempt would only find the same damage.
+                if error.is_transient() {
+                    database.unsealed.add(&tenant);
+                }
                 failed = Some(error);
             }
         }
@@ -94,7 +98,16 @@ pub(crate) async fn before_close(database: &Database) {
 
 /// PostgreSQL seals in a separate transaction beside the lanes; SQLite seals in the current write batch.
 async fn seal_tenant(driver: &Driver, tenant: &Arc<str>) -> Result<Option<Seal>, StoreError> {
-    let (job, answer) = job((), |tx, ()| Box::pin(seal(tx)));
+    seal_with(driver, tenant, false).await
+}
+
+/// Seals with the current key whatever key the trail was signed with before.
+pub(super) async fn sign(driver: &Driver, tenant: &Arc<str>) -> Result<Option<Seal>, StoreError> {
+    seal_with(driver, tenant, true).await
+}
+
+async fn seal_with(driver: &Driver, tenant: &Arc<str>, adopts: bool) -> Result<Option<Seal>, StoreError> {
+    let (job, answer) = job(adopts, |tx, adopts| Box::pin(seal(tx, *adopts)));
     match driver {
         Driver::Sqlite(sqlite) => sqlite.write(Arc::clone(tenant), job).await?,
         Driver::Postgres(postgres) => postgres.write_apart(tenant, job).await?,
@@ -105,29 +118,42 @@ async fn seal_tenant(driver: &Driver, tenant: &Arc<str>) -> Result<Option<Seal>,
 /// Locked, so that the second of two servers sees the first one's seal.
 macro_rules! newest {
     ($lock:literal) => {
-        concat!("SELECT entries, head, at FROM audit_chains WHERE tenant = $1 AND chain = 16", $lock)
+        concat!(
+            "SELECT entries, head, at, key_id, mac FROM audit_chains WHERE tenant = $1 AND chain = 16",
+            $lock
+        )
     };
 }
 
 const NEWEST: Locking = Locking { sqlite: newest!(""), postgres: newest!(" FOR NO KEY UPDATE") };
 
 /// One statement, so that all ends come from one snapshot.
-const ENDS: &str =
-    "SELECT chain, entries, head, at FROM audit_chains WHERE tenant = $1 AND chain < 16 ORDER BY chain";
+const ENDS: &str = "SELECT chain, entries, head, at, key_id, mac FROM audit_chains WHERE tenant = $1 AND chain < 16 ORDER BY chain";
 
 const LAST: &str = "SELECT coalesce(max(number), 0) FROM audit_seals WHERE tenant = $1";
 
-const INSERT: &str = "INSERT INTO audit_seals (tenant, number, at, counts, hash) VALUES ($1, $2, $3, $4, $5)";
+const INSERT: &str =
+    "INSERT INTO audit_seals (tenant, number, at, counts, hash, key_id) VALUES ($1, $2, $3, $4, $5, $6)";
 
-/// Writes a seal if there are entries after the last one; otherwise returns `None`.
-async fn seal(tx: &Tx<'_>) -> Result<Option<Seal>, StoreError> {
-    let Some(newest) = tx.first(NEWEST.sql(tx), &[]).await? else { return Ok(None) };
-    let newest = ChainEnd::read(&newest, 0)?;
-    let ends = tx.query(ENDS, &[]).await?;
-    let ends = ends.iter().map(|row| ChainEnd::read(row, 1)).collect::<Result<Vec<ChainEnd>, _>>()?;
+/// Writes a seal if there are entries after the last one, or if it was signed with another key than this process has. Otherwise
+/// returns `None`.
+///
+/// Fails unless configured keys have signed the last seal and the ends of the chains: a seal must not cover what was written around
+/// Baton. `adopts` skips this check.
+async fn seal(tx: &Tx<'_>, adopts: bool) -> Result<Option<Seal>, StoreError> {
+    let Some(row) = tx.first(NEWEST.sql(tx), &[]).await? else { return Ok(None) };
+    let (newest, key_id) = (ChainEnd::read(&row, 0)?, row.text(3)?);
+    refuse_weaker(tx, key_id)?;
+    let rows = tx.query(ENDS, &[]).await?;
+    let ends = rows.iter().map(|row| ChainEnd::read(row, 1)).collect::<Result<Vec<ChainEnd>, _>>()?;
     let entries = ends.iter().map(|end| end.entries).sum();
-    if entries == newest.entries {
+    let keys = &tx.shared.audit_keys;
+    if entries == newest.entries && (entries == 0 || key_id == keys.signing_id()) {
         return Ok(None);
+    }
+    if !adopts {
+        check_ends(tx, [(SEALS, &newest, &row, 3)].into_iter())?;
+        check_ends(tx, (0..).zip(&ends).zip(&rows).map(|((chain, end), row)| (chain, end, row, 4)))?;
     }
     let last = tx.first(LAST, &[]).await?;
     let number = last.map_or(Ok(0), |row| row.count(0))? + 1;
@@ -135,17 +161,51 @@ async fn seal(tx: &Tx<'_>) -> Result<Option<Seal>, StoreError> {
     let counts = encode(ends.iter().map(|end| end.entries));
     let root = chain::root((0..).zip(&ends).map(|(chain, end)| (chain, end.entries, end.head)));
     let sealed = Sealed { number: i64::try_from(number).unwrap_or(i64::MAX), at, counts: &counts, root };
-    let head = chain::seal(&newest.head, &sealed);
-    tx.execute(INSERT, params![number, at, SqlValue::Blob(counts), chain::value(&head)]).await?;
-    tx.execute(MOVE, &ChainEnd { entries, head, at }.values(SEALS)).await?;
-    shown(number, at, entries, &head).map(Some)
+    let head = sealed.sign(keys, &newest.head);
+    let signer = keys.signing_id();
+    tx.execute(INSERT, params![number, at, SqlValue::Blob(counts), chain::value(&head), signer]).await?;
+    tx.execute(MOVE, &ChainEnd { entries, head, at }.values(tx, SEALS)).await?;
+    shown(number, at, entries, &head, signer).map(Some)
+}
+
+/// Fails if the end of a chain that has entries is not signed with a configured key. The columns `key_id, mac` begin at the last number.
+fn check_ends<'r>(
+    tx: &Tx<'_>,
+    ends: impl Iterator<Item = (u8, &'r ChainEnd, &'r Row, usize)>,
+) -> Result<(), StoreError> {
+    for (chain, end, row, column) in ends.filter(|(_, end, ..)| end.entries > 0) {
+        let tenant = tx.tenant;
+        match end.check(tx, chain, row, column)? {
+            Trust::Trusted => {}
+            Trust::Untrusted => {
+                return Err(StoreError::Failed(format!(
+                    "the audit trail of tenant `{tenant}` was not signed with a configured key and is not sealed: add the key it \
+                     was signed with, or accept it with `baton audit sign --tenant {tenant}`"
+                )));
+            }
+            Trust::Wrong => {
+                return Err(StoreError::Corrupt(format!(
+                    "the audit trail of tenant `{tenant}` was changed outside of Baton and is not sealed: run \
+                     `baton audit verify --full --tenant {tenant}`"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Converts to the public type, with the hash in hex.
-pub(super) fn shown(number: u64, at: i64, entries: u64, hash: &Hash) -> Result<Seal, StoreError> {
+pub(super) fn shown(
+    number: u64,
+    at: i64,
+    entries: u64,
+    hash: &Hash,
+    key_id: &str,
+) -> Result<Seal, StoreError> {
     let wrong = |_| StoreError::Corrupt("the time of a seal is out of range".to_owned());
     let at = Timestamp::from_microsecond(at).map_err(wrong)?;
-    Ok(Seal { number, at, entries, hash: chain::hex(hash) })
+    let key_id = (!key_id.is_empty()).then(|| key_id.to_owned());
+    Ok(Seal { number, at, entries, hash: chain::hex(hash), key_id })
 }
 
 /// Encodes as LEB128: seven bits per byte, lowest first; the upper bit is set on all bytes of a number except its last.
@@ -176,9 +236,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<[u64; CHAINS as usize]> {
     if shift > 0 { None } else { counts.try_into().ok() }
 }
 
-/// Reads the columns `number, at, counts, hash`.
-pub(super) fn read(row: &Row) -> Result<(i64, i64, &[u8], Hash), StoreError> {
-    Ok((row.int(0)?, row.int(1)?, row.blob(2)?, chain::hash_at(row, 3)?))
+/// Reads the columns `number, at, counts, hash, key_id`.
+pub(super) fn read(row: &Row) -> Result<(i64, i64, &[u8], Hash, &str), StoreError> {
+    Ok((row.int(0)?, row.int(1)?, row.blob(2)?, chain::hash_at(row, 3)?, row.text(4)?))
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(super) const MOST: usize = 64;
 struct LineToWrite<'a> {
     action: &'a str,
     actor: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'a str>,
     decision: &'a str,
     #[serde(skip_serializing_if = "SortedJson::is_null")]
     detail: SortedJson<'a>,
@@ -40,6 +42,7 @@ struct LineToWrite<'a> {
 struct Line {
     action: String,
     actor: String,
+    address: Option<String>,
     decision: String,
     #[serde(default)]
     detail: Json,
@@ -96,6 +99,7 @@ impl AuditLine {
         let line = LineToWrite {
             action: &action,
             actor: &actor,
+            address: entry.address.as_deref(),
             decision: &entry.decision,
             detail: SortedJson(&entry.detail),
             on_behalf_of: entry.on_behalf_of.as_deref(),
@@ -205,6 +209,7 @@ impl StoredEntry<'_> {
             run_id: line.run_id,
             decision: line.decision,
             trace_id: line.trace_id,
+            address: line.address,
             detail: line.detail,
         })
     }

@@ -2,15 +2,20 @@
 //!
 //! Seals are read in order. For each seal the chains are walked up to the entries it covers, so every entry is read and hashed
 //! once, and the hashes of all chains at that point must produce the hash of the seal. Entries after the last seal are compared
-//! with the stored ends of the chains. At most [`PIECE`] rows of each chain are in memory.
+//! with the stored and signed ends of the chains. At most [`PIECE`] rows of each chain are in memory.
+//!
+//! Seals that were signed with a key that is not configured any more are accepted if a later one, which covers them, was signed with a
+//! configured key.
 
 use std::collections::VecDeque;
 
 use baton_core::StoreError;
-use baton_core::store::{AuditVerdict, Seal};
+use baton_core::store::{AuditScope, AuditVerdict, Seal};
 
 use super::chain::{self, CHAINS, Hash, Sealed};
+use super::checkpoint::Checkpoint;
 use super::ends::{ChainEnd, SEALS};
+use super::keys::Trust;
 use super::{seal, stored};
 use crate::tx::Tx;
 use crate::value::{Row, params};
@@ -24,13 +29,14 @@ const ENTRIES: &str = "SELECT number, at, entries, hash
     ORDER BY number
     LIMIT $4";
 
-const SEALED: &str = "SELECT number, at, counts, hash
+const SEALED: &str = "SELECT number, at, counts, hash, key_id
     FROM audit_seals
     WHERE tenant = $1 AND number > $2
     ORDER BY number
     LIMIT $3";
 
-const ENDS: &str = "SELECT chain, entries, head, at FROM audit_chains WHERE tenant = $1 ORDER BY chain";
+const ENDS: &str =
+    "SELECT chain, entries, head, at, key_id, mac FROM audit_chains WHERE tenant = $1 ORDER BY chain";
 
 const STRAY: &str = "SELECT chain, number FROM audit WHERE tenant = $1 AND (chain < 0 OR chain > 15) LIMIT 1";
 
@@ -48,40 +54,84 @@ impl From<StoreError> for Stop {
 
 type Walked<T> = Result<T, Stop>;
 
-/// Reads the whole trail in one transaction, from one snapshot.
-pub(super) async fn verify(tx: &Tx<'_>) -> Result<AuditVerdict, StoreError> {
-    match walk(tx).await {
-        Ok(verdict) | Err(Stop::Broken(verdict)) => Ok(verdict),
+/// Reads the trail in one transaction, from one snapshot. Returns where it ended if the trail is intact.
+pub(super) async fn verify(tx: &Tx<'_>, scope: AuditScope) -> Result<Reached, StoreError> {
+    let from = match scope {
+        AuditScope::Incremental => Checkpoint::load(tx).await?,
+        AuditScope::Full => None,
+    };
+    outcome(walk(tx, from, SignedBy::ConfiguredKeys).await)
+}
+
+/// Reads the whole trail without regard to the keys that have signed it.
+pub(super) async fn verify_unsigned(tx: &Tx<'_>) -> Result<AuditVerdict, StoreError> {
+    outcome(walk(tx, None, SignedBy::Anything).await).map(|(verdict, _)| verdict)
+}
+
+type Reached = (AuditVerdict, Option<Checkpoint>);
+
+fn outcome(walked: Walked<Reached>) -> Result<Reached, StoreError> {
+    match walked {
+        Ok(reached) => Ok(reached),
+        Err(Stop::Broken(verdict)) => Ok((verdict, None)),
         Err(Stop::Failed(error)) => Err(error),
     }
 }
 
-async fn walk(tx: &Tx<'_>) -> Walked<AuditVerdict> {
+/// Which signatures are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SignedBy {
+    /// The newest seals and the ends after them; older seals until the first one of a configured key may have others.
+    ConfiguredKeys,
+    Anything,
+}
+
+async fn walk(tx: &Tx<'_>, from: Option<Checkpoint>, by: SignedBy) -> Walked<Reached> {
     let ends = ends(tx).await?;
-    let mut chains: Vec<ChainWalk> = (0..CHAINS).map(|chain| ChainWalk::new(tx, chain)).collect();
-    let newest = seals(tx, &mut chains, &ends[usize::from(SEALS)]).await?;
+    let since_seal = from.as_ref().map(|from| from.seal.unsigned_abs());
+    let from = from.unwrap_or_else(|| Checkpoint::start(tx.tenant));
+    let mut chains: Vec<ChainWalk> =
+        (0..CHAINS).zip(&from.chains).map(|(chain, end)| ChainWalk::from(chain, end.clone())).collect();
+    let Seals { newest, unsigned, reached } =
+        seals(tx, &mut chains, &from, &ends[usize::from(SEALS)].end, by).await?;
+    let newest = match newest {
+        None => from.shown(tx).await?,
+        newest => newest,
+    };
     for (chain, end) in chains.iter_mut().zip(&ends) {
-        chain.finish(tx, end).await?;
+        chain.finish(tx, end, by).await?;
     }
     if tx.first(STRAY, &[]).await?.is_some() {
         return Err(broken(None, 0, "there are entries in a chain that does not exist"));
     }
     let entries = chains.iter().map(|chain| chain.end.entries).sum();
     let head = if entries == 0 { String::new() } else { chain::hex(&root(&chains)) };
-    Ok(AuditVerdict::Intact { entries, head, seal: newest })
+    let reached = (reached.seal > from.seal).then_some(reached);
+    let verdict = AuditVerdict::Intact { entries, head, seal: newest, since_seal, unsigned_seals: unsigned };
+    Ok((verdict, reached))
+}
+
+/// The stored end of a chain, and whether its signature can be relied on.
+struct StoredEnd {
+    end: ChainEnd,
+    trust: Trust,
 }
 
 /// Returns the stored ends of all chains, the chain of seals last. A tenant without rows has an empty trail.
-async fn ends(tx: &Tx<'_>) -> Walked<Vec<ChainEnd>> {
+async fn ends(tx: &Tx<'_>) -> Walked<Vec<StoredEnd>> {
     let rows = tx.query(ENDS, &[]).await?;
     if rows.is_empty() {
-        let end = |chain| ChainEnd { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
+        let end = |chain| StoredEnd { end: ChainEnd::start(tx.tenant, chain), trust: Trust::Trusted };
         return Ok((0..=SEALS).map(end).collect());
     }
     let mut ends = Vec::with_capacity(rows.len());
     for chain in 0..=SEALS {
         let row = rows.get(usize::from(chain)).filter(|row| row.int(0) == Ok(chain.into()));
-        let end = row.and_then(|row| ChainEnd::read(row, 1).ok());
+        let end = row.and_then(|row| {
+            let end = ChainEnd::read(row, 1).ok()?;
+            let trust = end.check(tx, chain, row, 4).ok()?;
+            Some(StoredEnd { end, trust })
+        });
         let reason = "the end of the chain is missing or cannot be read";
         ends.push(end.ok_or_else(|| broken_end(chain, 0, reason))?);
     }
@@ -91,10 +141,26 @@ async fn ends(tx: &Tx<'_>) -> Walked<Vec<ChainEnd>> {
     Ok(ends)
 }
 
-/// Walks the chains from seal to seal. Returns the newest seal.
-async fn seals(tx: &Tx<'_>, chains: &mut [ChainWalk], end: &ChainEnd) -> Walked<Option<Seal>> {
-    let (mut last, mut newest) = (ChainWalk::new(tx, SEALS).end, None);
-    let mut number = 0;
+/// The result of walking the seals.
+struct Seals {
+    newest: Option<Seal>,
+    /// The number of seals before the first one of a configured key.
+    unsigned: u64,
+    reached: Checkpoint,
+}
+
+/// Walks the chains from seal to seal. After the first seal of a configured key, all others must be signed with one: otherwise
+/// entries could be appended around Baton with a made-up key.
+async fn seals(
+    tx: &Tx<'_>,
+    chains: &mut [ChainWalk],
+    from: &Checkpoint,
+    end: &ChainEnd,
+    by: SignedBy,
+) -> Walked<Seals> {
+    let (mut last, mut newest, mut unsigned) = (from.newest.clone(), None, 0);
+    let mut number = from.seal;
+    let mut is_signed = from.seal > 0;
     loop {
         let after = if number == 0 { i64::MIN } else { number };
         let rows = tx.query(SEALED, params![after, PIECE]).await?;
@@ -103,15 +169,35 @@ async fn seals(tx: &Tx<'_>, chains: &mut [ChainWalk], end: &ChainEnd) -> Walked<
         }
         for row in &rows {
             number += 1;
-            last = next_seal(tx, chains, &last, number, row).await?;
-            let shown = seal::shown(number.unsigned_abs(), last.at, last.entries, &last.head);
+            let (end, trust) = next_seal(tx, chains, &last, number, row).await?;
+            let key_id = row.text(4).map_err(|_| unreadable_seal(number))?;
+            if is_signed && trust != Trust::Trusted && by == SignedBy::ConfiguredKeys {
+                return Err(broken(None, number, &untrusted(key_id)));
+            }
+            is_signed |= trust == Trust::Trusted;
+            unsigned += u64::from(!is_signed);
+            last = end;
+            let shown = seal::shown(number.unsigned_abs(), last.at, last.entries, &last.head, key_id);
             newest = Some(shown.map_err(|_| unreadable_seal(number))?);
         }
     }
     if last != *end {
         return Err(broken(None, number, "the newest seal is not the one that was kept with the chains"));
     }
-    Ok(newest)
+    if number > 0 && !is_signed && by == SignedBy::ConfiguredKeys {
+        let key_id = newest.as_ref().and_then(|seal: &Seal| seal.key_id.as_deref()).unwrap_or_default();
+        return Err(broken(None, number, &untrusted(key_id)));
+    }
+    let chains = chains.iter().map(|chain| chain.end.clone()).collect();
+    Ok(Seals { newest, unsigned, reached: Checkpoint { seal: number, newest: last, chains } })
+}
+
+/// Why a signature is not accepted.
+fn untrusted(key_id: &str) -> String {
+    match key_id {
+        "" => "the seal is not signed with a key, although one is configured".to_owned(),
+        id => format!("the seal is signed with key {id}, which is not configured in BATON_AUDIT_KEY"),
+    }
 }
 
 /// Verifies one seal, and the entries it covers beyond the previous seal.
@@ -121,8 +207,8 @@ async fn next_seal(
     before: &ChainEnd,
     number: i64,
     row: &Row,
-) -> Walked<ChainEnd> {
-    let (found, at, counts, hash) = seal::read(row).map_err(|_| unreadable_seal(number))?;
+) -> Walked<(ChainEnd, Trust)> {
+    let (found, at, counts, hash, key_id) = seal::read(row).map_err(|_| unreadable_seal(number))?;
     if found != number {
         return Err(broken(None, number, "the seal is missing"));
     }
@@ -134,11 +220,11 @@ async fn next_seal(
         chain.advance(tx, entries).await?;
     }
     let sealed = Sealed { number, at, counts, root: root(chains) };
-    let head = chain::seal(&before.head, &sealed);
-    if head != hash {
+    let trust = sealed.check(&tx.shared.audit_keys, key_id, &before.head, &hash);
+    if trust == Trust::Wrong {
         return Err(broken(None, number, "the seal or what it covers is not as it was written"));
     }
-    Ok(ChainEnd { entries: covered.iter().sum(), head, at })
+    Ok((ChainEnd { entries: covered.iter().sum(), head: hash, at }, trust))
 }
 
 fn root(chains: &[ChainWalk]) -> Hash {
@@ -155,8 +241,7 @@ struct ChainWalk {
 }
 
 impl ChainWalk {
-    fn new(tx: &Tx<'_>, chain: u8) -> Self {
-        let end = ChainEnd { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
+    fn from(chain: u8, end: ChainEnd) -> Self {
         Self { chain, end, rows: VecDeque::new() }
     }
 
@@ -169,11 +254,17 @@ impl ChainWalk {
         Ok(())
     }
 
-    /// Walks to the stored end, and fails if there are entries after it.
-    async fn finish(&mut self, tx: &Tx<'_>, end: &ChainEnd) -> Walked<()> {
+    /// Walks from the newest seal to the stored end, which has to be signed, and fails if there are entries after it.
+    async fn finish(&mut self, tx: &Tx<'_>, stored: &StoredEnd, by: SignedBy) -> Walked<()> {
+        let StoredEnd { end, trust } = stored;
+        let is_sealed = self.end == *end;
         self.advance(tx, end.entries).await?;
         if self.end != *end {
             let reason = "the last entry is not the one that was kept as the end of the chain";
+            return Err(broken_end(self.chain, self.end.entries, reason));
+        }
+        if !is_sealed && *trust != Trust::Trusted && by == SignedBy::ConfiguredKeys {
+            let reason = "the end of the chain is not signed with a configured key";
             return Err(broken_end(self.chain, self.end.entries, reason));
         }
         match self.next(tx).await? {

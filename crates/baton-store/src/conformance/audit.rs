@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_core::store::{AuditEntry, AuditQuery, AuditVerdict, Audited, Cancel, Order, PageRequest, Seal};
+use baton_core::store::{
+    AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited, Cancel, Order, PageRequest, Seal,
+};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -24,8 +26,8 @@ async fn all(tenant: &dyn TenantStore, query: AuditQuery) -> Vec<Audited> {
 
 /// Entries and the newest seal, of a trail that is intact.
 async fn intact(tenant: &dyn TenantStore) -> (u64, Option<Seal>) {
-    match tenant.verify_audit().await.unwrap() {
-        AuditVerdict::Intact { entries, head, seal } => {
+    match tenant.verify_audit(AuditScope::Full).await.unwrap() {
+        AuditVerdict::Intact { entries, head, seal, .. } => {
             assert_eq!(head.len(), if entries == 0 { 0 } else { 64 });
             (entries, seal)
         }
@@ -213,4 +215,23 @@ pub async fn a15_what_the_store_does_is_in_the_trail(store: &dyn Store) {
     assert_eq!(trail[0].entry.run_id, Some(run.run_id));
     assert!(!format!("{trail:?}").contains("secret"));
     assert_eq!(intact(&*tenant).await.0, 3);
+}
+
+/// One entry for each write that succeeds and changes something.
+pub async fn an_audited_write_has_its_entry(store: &dyn Store) {
+    let tenant = tenant(store);
+    let run = new_run(ThreadId::random(), "hello");
+    tenant.accept(run.clone()).await.unwrap();
+    let address = Some("192.0.2.7".to_owned());
+    let probe = AuditEntry { address, thread_id: Some(run.thread_id), ..entry("ada", "probe", "allowed") };
+    let audited = tenant.audited(probe.clone());
+    assert_eq!(audited.tenant(), tenant.tenant());
+    audited.rename_thread(run.thread_id, None, "New").await.unwrap();
+    assert!(audited.rename_thread(ThreadId::random(), None, "New").await.is_err());
+    audited.thread(run.thread_id, None).await.unwrap();
+    audited.delete_thread(run.thread_id, None).await.unwrap();
+    tenant.accept(new_run(ThreadId::random(), "hello")).await.unwrap();
+    let query = AuditQuery { action: Some("probe".to_owned()), ..AuditQuery::default() };
+    let found: Vec<AuditEntry> = all(&*tenant, query).await.into_iter().map(|one| one.entry).collect();
+    assert_eq!(found, [probe.clone(), probe]);
 }

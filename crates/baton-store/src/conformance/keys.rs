@@ -1,7 +1,7 @@
 //! API keys.
 
 use baton_core::store::ApiKey;
-use baton_core::{Store, StoreError};
+use baton_core::{Permission, Store, StoreError};
 use uuid::Uuid;
 
 use super::fixture::{in_seconds, now, tenant, user};
@@ -13,8 +13,12 @@ pub async fn a_key_is_found_by_its_hash_until_it_is_revoked(store: &dyn Store) {
         key_id: Uuid::new_v4(),
         user_id: user("ada"),
         roles: vec!["admin".to_owned(), "user".to_owned()],
+        name: "nightly export".to_owned(),
+        scopes: Some(vec![Permission::parse("thread:read").unwrap()]),
         prefix: "bt_1234".to_owned(),
         created_at: now(),
+        expires_at: Some(in_seconds(3600)),
+        last_used_at: None,
         revoked_at: None,
     };
     let hash = format!("hash-{}", Uuid::new_v4());
@@ -22,6 +26,12 @@ pub async fn a_key_is_found_by_its_hash_until_it_is_revoked(store: &dyn Store) {
     mine.put_key(key.clone(), &hash).await.unwrap();
     assert_eq!(store.key(&hash).await, Ok(Some((mine.tenant().clone(), key.clone()))));
     assert_eq!(mine.keys().await, Ok(vec![key.clone()]));
+    let used = now();
+    mine.touch_keys(vec![(Uuid::new_v4(), used), (key.key_id, used)]).await.unwrap();
+    theirs.touch_keys(vec![(key.key_id, in_seconds(5))]).await.unwrap();
+    mine.touch_keys(vec![(key.key_id, in_seconds(-5))]).await.unwrap();
+    let key = ApiKey { last_used_at: Some(used), ..key };
+    assert_eq!(mine.keys().await, Ok(vec![key.clone()]), "the latest use of the tenant's own key");
     let taken = Err(StoreError::Conflict("the API key"));
     assert_eq!(mine.put_key(key.clone(), "another hash").await, taken);
     let of_theirs = ApiKey { key_id: Uuid::new_v4(), ..key.clone() };

@@ -61,7 +61,7 @@ fn folder() -> &'static std::path::Path {
 }
 
 fn acme(store: &Database) -> Tenant {
-    Tenant { database: store.clone(), tenant: TenantId::parse("acme").unwrap() }
+    Tenant { database: store.clone(), tenant: TenantId::parse("acme").unwrap(), audit: None }
 }
 
 fn rival(store: &Database) -> Tenant {

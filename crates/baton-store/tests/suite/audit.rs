@@ -1,10 +1,12 @@
 //! The audit trail seen past Baton: every change of it is found, and an unchanged trail is intact.
 
+mod atomic;
 mod mutation;
+mod signed;
 
 use std::sync::Arc;
 
-use baton_core::store::{AuditEntry, AuditQuery, AuditVerdict, PageRequest, Seal};
+use baton_core::store::{AuditEntry, AuditQuery, AuditScope, AuditVerdict, PageRequest, Seal};
 use baton_core::{Store as _, TenantId, TenantStore, ThreadId};
 use baton_store::Database;
 use futures_util::future::join_all;
@@ -18,13 +20,11 @@ use mutation::{Mutation, Trail};
 pub(super) fn entry(n: u64, thread_id: Option<ThreadId>) -> AuditEntry {
     AuditEntry {
         actor: "agent".to_owned(),
-        on_behalf_of: None,
         action: "tool.call".to_owned(),
         thread_id,
-        run_id: None,
         decision: "allowed".to_owned(),
-        trace_id: None,
         detail: json!({"n": n}),
+        ..AuditEntry::default()
     }
 }
 
@@ -36,7 +36,7 @@ async fn record_all(tenant: &Arc<dyn TenantStore>, entries: impl Iterator<Item =
 
 /// Entries and the newest seal, of a trail that is intact.
 async fn intact(tenant: &dyn TenantStore) -> (u64, Option<Seal>) {
-    match tenant.verify_audit().await.unwrap() {
+    match tenant.verify_audit(AuditScope::Full).await.unwrap() {
         AuditVerdict::Intact { entries, seal, .. } => (entries, seal),
         broken @ AuditVerdict::Broken { .. } => panic!("{broken:?}"),
     }
@@ -98,7 +98,7 @@ async fn tampering_is_noticed(opened: &Opened) {
     assert_eq!(intact(&*tenant).await, (1203, None));
     for (tampering, place, words, repair) in TAMPERING {
         opened.execute(tampering).await;
-        let verdict = tenant.verify_audit().await.unwrap();
+        let verdict = tenant.verify_audit(AuditScope::Full).await.unwrap();
         let AuditVerdict::Broken { chain: Some(0), number, reason } = &verdict else {
             panic!("{tampering}: {verdict:?}")
         };
@@ -127,7 +127,7 @@ async fn every_mutation_is_found(opened: &Opened, mutations: u64) {
         let mutation = Mutation::random(&trail, seed);
         opened.execute(&mutation.sql).await;
         for tenant in mutation.tenants {
-            let verdict = trail.tenant(tenant).verify_audit().await.unwrap();
+            let verdict = trail.tenant(tenant).verify_audit(AuditScope::Full).await.unwrap();
             let is_broken = matches!(verdict, AuditVerdict::Broken { .. });
             assert!(is_broken, "{} (seed {seed}) was not found in {tenant}", mutation.sql);
         }
@@ -141,12 +141,12 @@ async fn every_mutation_is_found(opened: &Opened, mutations: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_mutation_of_a_sealed_trail_is_found_on_sqlite() {
-    every_mutation_is_found(&Opened::sqlite().await, 1000).await;
+    every_mutation_is_found(&Opened::signed_sqlite().await, 1000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_mutation_of_a_sealed_trail_is_found_on_postgres() {
-    every_mutation_is_found(&Opened::postgres().await, 100).await;
+    every_mutation_is_found(&Opened::signed_postgres().await, 100).await;
 }
 
 /// Writers of many threads and the sealing of all servers at the same time.

@@ -44,8 +44,8 @@ fn audited(run: &NewRun, action: &str) -> AuditEntry {
         thread_id: Some(run.thread_id),
         run_id: Some(run.run_id),
         decision: "allowed".to_owned(),
-        trace_id: None,
         detail: json!({"attempt": 1}),
+        ..AuditEntry::default()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use baton_core::store::{Cancel, Owner};
 use baton_core::{Store as _, TenantId, ThreadId};
-use baton_store::Database;
 use baton_store::conformance::belongings::fill_tenant;
+use baton_store::{AuditKeys, Database, open_signed};
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
-use crate::support::{LEASE, acme, connect, fresh_postgres, fresh_sqlite, message};
+use crate::support::{LEASE, acme, connect, fresh_database, fresh_postgres, fresh_sqlite, message, server};
 
 /// A store and a way into its tables.
 pub(crate) enum Opened {
@@ -23,6 +23,21 @@ impl Opened {
 
     pub(crate) async fn postgres() -> Self {
         let (store, url) = fresh_postgres().await;
+        let client = connect(&url).await;
+        client.batch_execute("SET search_path = baton").await.unwrap();
+        Self::Postgres(store, client)
+    }
+
+    /// With a key for the audit trail.
+    pub(crate) async fn signed_sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = open_signed("sqlite://baton.db", folder.path(), audit_keys()).await.unwrap();
+        Self::Sqlite(store, folder)
+    }
+
+    pub(crate) async fn signed_postgres() -> Self {
+        let url = fresh_database(&server()).await;
+        let store = open_signed(&url, "/".as_ref(), audit_keys()).await.unwrap();
         let client = connect(&url).await;
         client.batch_execute("SET search_path = baton").await.unwrap();
         Self::Postgres(store, client)
@@ -66,6 +81,10 @@ impl Opened {
             Self::Postgres(_, client) => client.query_one(sql, &[]).await.unwrap().get(0),
         }
     }
+}
+
+fn audit_keys() -> AuditKeys {
+    AuditKeys::parse("a-key-of-thirty-two-characters-or-more").unwrap()
 }
 
 fn file(folder: &TempDir) -> rusqlite::Connection {

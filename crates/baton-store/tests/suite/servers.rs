@@ -7,9 +7,9 @@ use baton_core::budget::{Amount, BudgetLimit, Budgets, PeriodLimits};
 use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
-    Append, ApprovalRequest, ApprovalStatus, AuditQuery, AuditVerdict, Cancel, Claim, Claimed, Decision,
-    HandoffNotes, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, PageRequest, Reservation,
-    ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
+    Append, ApprovalRequest, ApprovalStatus, AuditQuery, AuditScope, AuditVerdict, Cancel, Claim, Claimed,
+    Decision, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, PageRequest,
+    Reservation, ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -47,7 +47,7 @@ fn agent(name: &str) -> AgentName {
 }
 
 async fn is_intact(tenant: &dyn TenantStore) -> bool {
-    matches!(tenant.verify_audit().await.unwrap(), AuditVerdict::Intact { .. })
+    matches!(tenant.verify_audit(AuditScope::Full).await.unwrap(), AuditVerdict::Intact { .. })
 }
 
 #[tokio::test(flavor = "multi_thread")]

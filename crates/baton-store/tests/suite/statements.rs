@@ -36,7 +36,8 @@ fn tables() -> BTreeSet<String> {
         include_str!("../../schema/0002_budgets.sql"),
         include_str!("../../schema/0003_push.sql"),
         include_str!("../../schema/0005_skills.sql"),
-        include_str!("../../schema/0008_lifecycle.sql")
+        include_str!("../../schema/0008_lifecycle.sql"),
+        include_str!("../../schema/0007_audit_keys.sql")
     );
     let names = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
     // Processes belong to no tenant.

@@ -205,6 +205,7 @@ fn entry(context: &CallContext, name: &SkillName) -> AuditEntry {
         run_id: Some(context.run_id),
         decision: "saved".to_owned(),
         trace_id: context.trace.as_ref().map(TraceParent::trace_id),
+        address: None,
         detail: json!({ "skill": name.as_str() }),
     }
 }

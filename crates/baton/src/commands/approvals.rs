@@ -16,6 +16,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use self::server::Server;
+use super::OfTenant;
 use super::archive::PagingArgs;
 use super::reference::Reference;
 use crate::cli::Common;
@@ -146,8 +147,13 @@ fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
-pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
+pub fn run(common: &Common, args: &OfTenant<Command>) -> anyhow::Result<Exit> {
+    let command = args.selected();
     match &command.at().server {
+        Some(_) if args.tenant.is_given() => {
+            let said = "the key decides the tenant on a server: leave out --tenant, or --server";
+            Err(Exit::Usage.because(anyhow::anyhow!(said)))
+        }
         Some(url) => server::run(&Server::new(url)?, command),
         None => local::run(common, command),
     }

@@ -1,22 +1,29 @@
-//! `baton audit`: who did what, and whether the record of it is whole.
+//! `baton audit`: who did what, and whether the record of it is complete.
 
 use baton_core::ThreadId;
-use baton_core::store::{AuditQuery, AuditVerdict, Audited, Seal};
+use baton_core::store::{AuditQuery, AuditScope, AuditVerdict, Audited, PageRequest, Seal};
+use baton_server::wire::audit::AuditView;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::archive::{self, Archive, NOTHING_KEPT, PagingArgs};
 use super::reference::since;
-use super::{print, print_json};
+use super::{TenantArg, print, print_json, write};
 use crate::cli::Common;
 use crate::exit::Exit;
 use crate::report::figures::moment;
 use crate::report::table::{Column, Table};
 use crate::report::tell;
+use crate::wiring;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
-    /// Read the whole trail and say whether every entry is there and as it was written
+    #[command(flatten)]
+    tenant: TenantArg,
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Verify what was added since the last verification; the same as `baton audit verify`
     #[arg(long, conflicts_with_all = ["thread", "actor", "action", "since", "limit", "cursor"])]
     verify: bool,
     /// Only about this thread, which may have been deleted: its whole id
@@ -38,24 +45,91 @@ pub struct Args {
     json: bool,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Verify that every entry and seal is there and as it was written
+    Verify {
+        /// Read everything, not only what was added since the last verification
+        #[arg(long)]
+        full: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print all entries as JSON Lines, the oldest first
+    Export {
+        /// Only since then: a duration, such as 30d, or a time, such as 2026-11-15T09:30
+        #[arg(long, value_name = "WHEN", value_parser = since)]
+        since: Option<Timestamp>,
+    },
+    /// Accept a trail that was written without this key, and seal it with the first key of BATON_AUDIT_KEY
+    Sign {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
-    archive::with(common, async |archive| {
-        if args.verify { verify(archive, args.json).await } else { list(archive, args).await }
+    args.tenant.select();
+    archive::with(common, async |archive| match &args.command {
+        Some(Command::Verify { full, json }) => {
+            let scope = if *full { AuditScope::Full } else { AuditScope::Incremental };
+            say(archive.tenant.verify_audit(scope).await?, *json)
+        }
+        Some(Command::Export { since }) => export(archive, *since).await,
+        Some(Command::Sign { json }) => sign(archive, *json).await,
+        None if args.verify => say(archive.tenant.verify_audit(AuditScope::Incremental).await?, args.json),
+        None => list(archive, args).await,
     })
 }
 
-async fn verify(archive: &Archive, json: bool) -> anyhow::Result<Exit> {
-    let verdict = archive.tenant.verify_audit().await?;
+async fn sign(archive: &Archive, json: bool) -> anyhow::Result<Exit> {
+    if wiring::audit_keys()?.is_empty() {
+        let said = "there is no key to sign with: set BATON_AUDIT_KEY or BATON_AUDIT_KEY_FILE";
+        return Err(Exit::Usage.because(anyhow::anyhow!(said)));
+    }
+    say(archive.tenant.sign_audit().await?, json)
+}
+
+/// Page by page, so that a trail of any length is exported with little memory.
+async fn export(archive: &Archive, since: Option<Timestamp>) -> anyhow::Result<Exit> {
+    let query = AuditQuery { since, ..AuditQuery::default() };
+    let mut page = PageRequest::first(PageRequest::MAX_LIMIT);
+    loop {
+        let found = archive.tenant.audit(query.clone(), page.clone()).await?;
+        let mut lines = String::new();
+        for entry in found.data {
+            lines += &serde_json::to_string(&AuditView::of(archive.tenant.tenant(), entry))?;
+            lines.push('\n');
+        }
+        match write(&lines) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Exit::Ok),
+            written => written?,
+        }
+        match found.next_cursor {
+            Some(cursor) => page.cursor = Some(cursor),
+            None => return Ok(Exit::Ok),
+        }
+    }
+}
+
+fn say(verdict: AuditVerdict, json: bool) -> anyhow::Result<Exit> {
     if json {
         print_json(&verdict)?;
     }
     match verdict {
         AuditVerdict::Intact { .. } if json => {}
         AuditVerdict::Intact { entries: 0, .. } => tell(NOTHING_KEPT),
-        AuditVerdict::Intact { entries, head, seal } => {
-            print(&format!("intact: {}, head {head}\n", counted(entries)))?;
-            if let Some(Seal { number, at, entries, hash }) = seal {
-                print(&format!("seal {number} of {}: {}, hash {hash}\n", moment(at), counted(entries)))?;
+        AuditVerdict::Intact { entries, head, seal, since_seal, unsigned_seals } => {
+            let since = since_seal.map(|seal| format!(" (verified since seal {seal})")).unwrap_or_default();
+            print(&format!("intact: {}, head {head}{since}\n", counted(entries)))?;
+            if let Some(Seal { number, at, entries, hash, key_id }) = seal {
+                let key = key_id.map(|id| format!(", signed with key {id}")).unwrap_or_default();
+                print(&format!("seal {number} of {}: {}, hash {hash}{key}\n", moment(at), counted(entries)))?;
+            }
+            if unsigned_seals > 0 {
+                tell(&format!("the first {unsigned_seals} seals are not signed with a configured key"));
             }
         }
         AuditVerdict::Broken { chain: Some(chain), number, reason } => {

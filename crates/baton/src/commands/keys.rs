@@ -4,19 +4,21 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Context as _;
+use baton_core::duration::HumanDuration;
 use baton_core::id::InvalidId;
 use baton_core::store::{ApiKey, AuditEntry, Page};
-use baton_core::{Store as _, StoreError, TenantId, TenantStore, UserId};
-use baton_server::identity::key::NewKey;
+use baton_core::{Permission, Store as _, StoreError, TenantId, UserId};
+use baton_server::identity::key::{KeyRequest, NewKey, audit_detail};
 use baton_server::identity::roles::Roles;
+use baton_server::trail::SYSTEM_TENANT;
+use baton_server::wire::text::ShortText;
 use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
-use serde_json::json;
 use uuid::Uuid;
 
 use super::archive::{self, Archive};
-use super::reference::Reference;
+use super::reference::{Reference, moment_of};
 use super::{print, write};
 use crate::cli::Common;
 use crate::config::{AuthMode, Config};
@@ -30,7 +32,7 @@ const ACTOR: &str = "system";
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Make a key and print it, this once
+    /// Create a key and print it, this once
     Create(Create),
     /// Keys, without what makes them work
     List {
@@ -66,13 +68,38 @@ pub struct Create {
     /// What they may do, such as `user` or `operator`; may be repeated
     #[arg(long = "role", value_name = "ROLE", required = true)]
     roles: Vec<String>,
+    /// What the key is for, so that people recognise it in lists
+    #[arg(long, value_name = "NAME", default_value = "", value_parser = name)]
+    name: String,
+    /// When the key stops working: after a duration, such as 90d, or at a time, such as 2027-01-31T00:00 [default: never]
+    #[arg(long, value_name = "WHEN", value_parser = expiry)]
+    expires: Option<Timestamp>,
+    /// Limit the key to this permission of its roles, such as `thread:read`; may be repeated
+    #[arg(long = "scope", value_name = "PERMISSION", value_parser = Permission::parse)]
+    scopes: Vec<Permission>,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Ok(String::new()),
+        text => ShortText::try_from(text.to_owned()).map(|text| text.as_str().to_owned()),
+    }
+}
+
+fn expiry(text: &str) -> Result<Timestamp, String> {
+    let now = Timestamp::now();
+    let at = match HumanDuration::parse(text) {
+        Ok(duration) => now.checked_add(duration.get()).map_err(|error| error.to_string())?,
+        Err(_) => moment_of(text)?,
+    };
+    if at > now { Ok(at) } else { Err(format!("`{text}` is not in the future")) }
 }
 
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
     match command {
         Command::Create(args) => {
-            check_roles(&project.config, &args.roles).map_err(|error| Exit::Usage.because(error))?;
+            check(&project.config, args).map_err(|error| Exit::Usage.because(error))?;
             archive::with_new(&project, async |archive| create(archive, &project.config, args).await)
         }
         Command::List { tenant, user, json } => archive::with_project(&project, async |archive| {
@@ -86,23 +113,35 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// A key with a role that does not exist would have no permissions without an explanation.
-fn check_roles(config: &Config, wanted: &[String]) -> anyhow::Result<()> {
+/// A key with a role that does not exist, or with scopes beyond its roles, would lack permissions without an explanation.
+fn check(config: &Config, args: &Create) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.tenant.as_str() != SYSTEM_TENANT,
+        "`{SYSTEM_TENANT}` is the installation's own audit trail and has no users: use another tenant"
+    );
     let roles = Roles::new(&config.auth.roles);
-    let Some(unknown) = wanted.iter().find(|role| !roles.has(role)) else { return Ok(()) };
-    let names: Vec<&str> = roles.names().collect();
-    anyhow::bail!("there is no role `{unknown}`: use {}", names.join(", "))
+    if let Some(unknown) = args.roles.iter().find(|role| !roles.has(role)) {
+        let names: Vec<&str> = roles.names().collect();
+        anyhow::bail!("there is no role `{unknown}`: use {}", names.join(", "))
+    }
+    let rights = roles.rights(&args.roles);
+    match args.scopes.iter().find(|scope| !rights.allow(scope.as_str())) {
+        Some(scope) => anyhow::bail!("the roles do not grant `{scope}`, so the key cannot be limited to it"),
+        None => Ok(()),
+    }
 }
 
 async fn create(archive: &Archive, config: &Config, args: &Create) -> anyhow::Result<Exit> {
-    let mut roles = args.roles.clone();
-    roles.sort();
-    roles.dedup();
-    let NewKey { secret, record, digest } = NewKey::create(args.user.clone(), roles)?;
-    let tenant = archive.store.tenant(&args.tenant);
+    let request = KeyRequest {
+        user_id: args.user.clone(),
+        roles: args.roles.clone(),
+        name: args.name.clone(),
+        scopes: (!args.scopes.is_empty()).then(|| args.scopes.clone()),
+        expires_at: args.expires,
+    };
+    let NewKey { secret, record, digest } = NewKey::make(request)?;
+    let tenant = archive.store.tenant(&args.tenant).audited(entry("key.create", &record));
     tenant.put_key(record.clone(), &digest.hex()).await?;
-    // The key was not printed yet: if this fails, it is never used.
-    log(&*tenant, "key.create", &record).await?;
     let id = record.key_id;
     write(&format!("{}\n", secret.expose_secret()))
         .with_context(|| format!("the key could not be printed, so it is lost: `baton keys revoke {id}`"))?;
@@ -113,19 +152,14 @@ async fn create(archive: &Archive, config: &Config, args: &Create) -> anyhow::Re
     Ok(Exit::Ok)
 }
 
-async fn log(tenant: &dyn TenantStore, action: &str, key: &ApiKey) -> Result<(), StoreError> {
-    let ApiKey { key_id, user_id, roles, prefix, .. } = key;
-    let entry = AuditEntry {
+fn entry(action: &str, key: &ApiKey) -> AuditEntry {
+    AuditEntry {
         actor: ACTOR.to_owned(),
-        on_behalf_of: None,
         action: action.to_owned(),
-        thread_id: None,
-        run_id: None,
         decision: "allowed".to_owned(),
-        trace_id: None,
-        detail: json!({ "key_id": key_id, "user_id": user_id, "roles": roles, "prefix": prefix }),
-    };
-    tenant.record(entry).await
+        detail: audit_detail(key),
+        ..AuditEntry::default()
+    }
 }
 
 /// Those of one tenant, or of all.
@@ -146,21 +180,32 @@ fn table(keys: &[ListedKey]) -> String {
     let mut table = Table::new([
         Column::Id("key"),
         Column::Text("begins with"),
+        Column::Text("name"),
         Column::Text("tenant"),
         Column::Text("user"),
-        Column::Text("made"),
+        Column::Text("created"),
+        Column::Text("last used"),
+        Column::Text("expires"),
         Column::Text("revoked"),
         Column::Text("roles"),
+        Column::Text("scopes"),
     ]);
+    let time = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), moment);
     for ListedKey { tenant_id, key } in keys {
+        let scopes = key.scopes.iter().flatten().map(Permission::as_str).collect::<Vec<_>>().join(", ");
+        let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
         table.add([
             key.key_id.to_string(),
             key.prefix.clone(),
+            or_dash(key.name.clone()),
             tenant_id.to_string(),
             key.user_id.to_string(),
             moment(key.created_at),
-            key.revoked_at.map_or_else(|| "-".to_owned(), moment),
+            time(key.last_used_at),
+            time(key.expires_at),
+            time(key.revoked_at),
             key.roles.join(", "),
+            or_dash(scopes),
         ]);
     }
     table.print()
@@ -177,9 +222,8 @@ async fn revoke(
     let id = named.find(among, Some).await?.ok_or(StoreError::NotFound("API key"))?;
     let found = all.into_iter().find(|key| key.key.key_id == id.0);
     let ListedKey { tenant_id, key } = found.ok_or(StoreError::NotFound("API key"))?;
-    let tenant = archive.store.tenant(&tenant_id);
+    let tenant = archive.store.tenant(&tenant_id).audited(entry("key.revoke", &key));
     let revoked = tenant.revoke_key(key.key_id).await?;
-    log(&*tenant, "key.revoke", &revoked).await?;
     let before: Option<Timestamp> = key.revoked_at;
     let when = before.map(|at| format!(", which was revoked before, {}", moment(at))).unwrap_or_default();
     let ApiKey { key_id, user_id, prefix, .. } = revoked;

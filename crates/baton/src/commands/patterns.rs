@@ -4,7 +4,7 @@ use baton_core::usage::Cost;
 use baton_server::wire::pattern::{Way, document};
 
 use super::archive::{self, NOTHING_KEPT};
-use super::{print, print_json};
+use super::{TenantArg, print, print_json};
 use crate::cli::Common;
 use crate::exit::Exit;
 use crate::report::figures::{cost, moment, stretch};
@@ -13,12 +13,15 @@ use crate::report::tell;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    tenant: TenantArg,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
+    args.tenant.select();
     archive::with(common, async |archive| {
         let document = document(&archive.tenant.patterns().await?);
         if args.json {

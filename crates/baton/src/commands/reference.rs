@@ -61,12 +61,19 @@ pub(super) fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(ago) = HumanDuration::parse(text) {
         return Timestamp::now().checked_sub(ago.get()).map_err(|error| error.to_string());
     }
+    moment_of(text).map_err(|_| {
+        format!("`{text}` is neither a duration, such as 30m, 2h or 7d, nor a time, such as 2026-11-15T09:30")
+    })
+}
+
+/// A time, in UTC or in the local time zone.
+pub(super) fn moment_of(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
     let local = text.parse::<civil::DateTime>().and_then(|at| at.to_zoned(TimeZone::system()));
     local.map(|at| at.timestamp()).map_err(|_| {
-        format!("`{text}` is neither a duration, such as 30m, 2h or 7d, nor a time, such as 2026-11-15T09:30")
+        format!("`{text}` is neither a duration, such as 90d, nor a time, such as 2026-11-15T09:30")
     })
 }
 

@@ -1,6 +1,7 @@
 //! `baton serve`: the server.
 
 mod browser;
+mod configuration;
 mod greeting;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 use super::signals::Signals;
 use crate::cli::Common;
 use crate::commands::init;
+use crate::config::AuthMode;
 use crate::entry::EntryChoice;
 use crate::exit::Exit;
 use crate::project::Project;
@@ -28,6 +30,9 @@ use crate::wiring::{self, Wired};
 use crate::{confinement, logs, report, serving, tenants};
 use baton_server::a2a::push::notifier;
 
+/// Said at the start if authentication is required and the audit trail has no key.
+const UNSIGNED: &str = "warning: the audit trail is not signed. Anyone who can write to the database can change it unnoticed: \
+                        set BATON_AUDIT_KEY or BATON_AUDIT_KEY_FILE to the output of `openssl rand -hex 32`";
 /// How long tasks may take to be dropped at the end.
 const LEAVE: Duration = Duration::from_secs(1);
 
@@ -164,6 +169,10 @@ async fn serve(
         settings,
         version: env!("CARGO_PKG_VERSION"),
     });
+    let keys = wiring::audit_keys()?;
+    if project.config.auth.mode == AuthMode::Required && keys.is_empty() {
+        report::tell(UNSIGNED);
+    }
     let notified = app.clone();
     let bound = Server::bind(app, address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
@@ -177,6 +186,8 @@ async fn serve(
     if let Some(workspaces) = workspaces {
         background.spawn(confinement::keep_sweeping(workspaces, Arc::clone(&store)));
     }
+    let started = configuration::started(project, address, keys.signing_id());
+    background.spawn(configuration::record(Arc::clone(&store), started, team.roster.clone()));
     if args.open {
         background.spawn(browser::open(greeting::url(scheme, server.address)));
     }

@@ -206,13 +206,10 @@ async fn delete(skills: &SkillLibrary, archive: &Archive, named: &Named) -> anyh
 fn entry(action: &str, name: &SkillName) -> AuditEntry {
     AuditEntry {
         actor: ACTOR.to_owned(),
-        on_behalf_of: None,
         action: action.to_owned(),
-        thread_id: None,
-        run_id: None,
         decision: "allowed".to_owned(),
-        trace_id: None,
         detail: json!({ "skill": name.as_str() }),
+        ..AuditEntry::default()
     }
 }
 

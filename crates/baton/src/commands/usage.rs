@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::reference::since;
-use super::{archive, print, print_json};
+use super::{TenantArg, archive, print, print_json};
 use crate::cli::Common;
 use crate::exit::Exit;
 use crate::report::figures::{cost, moment, tokens};
@@ -17,6 +17,8 @@ use crate::report::table::{Column, Table};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    tenant: TenantArg,
     /// What to add up for: agent, user, model or day
     #[arg(long, value_name = "WHAT", default_value = "agent", value_parser = by)]
     by: UsageBy,
@@ -36,6 +38,7 @@ fn by(text: &str) -> Result<UsageBy, String> {
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
+    args.tenant.select();
     let project = super::project(common)?;
     let budgets = project.config.budgets;
     archive::with_project(&project, async |archive| {

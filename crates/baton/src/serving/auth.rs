@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use baton_core::Permission;
-use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, TokenTrust, TokenVerifier};
+use baton_server::identity::token::{InvalidTokens, KeySource, TokenTrust, TokenVerifier};
 use baton_server::identity::{self, AuthenticationMode, jwks};
 
 use crate::config::{AuthMode, Jwt, JwtKeys};
@@ -27,12 +27,16 @@ pub fn auth_settings(project: &Project) -> anyhow::Result<identity::AuthSettings
     let tokens = jwt.map(|jwt| tokens(project, jwt)).transpose();
     let tokens =
         tokens.context("`[auth.jwt]` in baton.toml").map_err(|error| Exit::Invalid.because(error))?;
-    Ok(identity::AuthSettings { mode, roles, tokens: tokens.map(Arc::new) })
+    let operators = auth.operators.clone();
+    Ok(identity::AuthSettings { mode, roles, tokens: tokens.map(Arc::new), operators })
 }
 
 fn tokens(project: &Project, jwt: &Jwt) -> anyhow::Result<TokenVerifier> {
     let keys = match &jwt.keys {
-        Some(JwtKeys::Url(url)) => Some(KeySource::Jwks(jwks::JwksSettings::new(url))),
+        Some(JwtKeys::Url { url, max_stale }) => {
+            let settings = jwks::JwksSettings { max_stale: *max_stale, ..jwks::JwksSettings::new(url) };
+            Some(KeySource::Jwks(settings))
+        }
         Some(JwtKeys::File(file)) => {
             let path = project.root.join(file);
             let text = std::fs::read_to_string(&path);
@@ -41,7 +45,7 @@ fn tokens(project: &Project, jwt: &Jwt) -> anyhow::Result<TokenVerifier> {
         }
         None => None,
     };
-    let is_symmetric = jwt.algorithms.contains(&Algorithm::Hs256);
+    let is_symmetric = jwt.algorithms.iter().any(|algorithm| algorithm.is_symmetric());
     let secret = if is_symmetric { wiring::secret_from(SECRET)? } else { None };
     let trust = TokenTrust {
         issuer: jwt.issuer.clone(),
@@ -49,6 +53,7 @@ fn tokens(project: &Project, jwt: &Jwt) -> anyhow::Result<TokenVerifier> {
         algorithms: jwt.algorithms.clone(),
         secret,
         keys,
+        claims: jwt.claims.clone(),
     };
     TokenVerifier::new(trust).map_err(|error| match error {
         InvalidTokens::NoSecret | InvalidTokens::ShortSecret => {

@@ -1,7 +1,10 @@
 //! Attacks on other tenants and on the server, against the built server. Each attack is a message: its JSON lists the tools that
 //! the scripted model calls, and the answer is what they returned.
 
+mod audit;
 mod flood;
+mod identity;
+mod installation;
 mod proxy;
 mod sandbox;
 mod target;

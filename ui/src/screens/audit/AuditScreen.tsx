@@ -18,7 +18,7 @@ export default function AuditScreen() {
   const [params, change] = useSearchState();
   const filter = useFilter(params);
   const trail = useInfiniteQuery(auditQuery(filter));
-  const verify = useMutation({ mutationFn: () => data(api.GET('/api/v1/audit/verify')) });
+  const verify = useMutation({ mutationFn: () => data(api.GET('/api/v1/audit/verify', { params: { query: { full: true } } })) });
   const saving = useExport(filter);
   const entries = useMemo(() => trail.data?.pages.flatMap((page) => page.data) ?? [], [trail.data]);
   const actors = useMemo(() => [...new Set(entries.map((entry) => entry.actor))].sort(), [entries]);

@@ -6,7 +6,7 @@ import styles from './Audit.module.css';
 
 /** The whole entry: its ids, its place in the chain, and its details as JSON. */
 export function EntryDetails({ entry, onFilter }: { entry: Entry; onFilter: (name: FilterName, value: string) => void }) {
-  const { thread_id, run_id, trace_id, detail } = entry;
+  const { thread_id, run_id, trace_id, address, detail } = entry;
   const json = () => JSON.stringify(entry, null, 2);
   return (
     <div className={styles.details}>
@@ -15,6 +15,7 @@ export function EntryDetails({ entry, onFilter }: { entry: Entry; onFilter: (nam
         <dt>Tenant</dt><dd>{entry.tenant_id}</dd>
         {thread_id && <><dt>Thread</dt><dd><Link href={`/threads/${thread_id}`}><code>{thread_id}</code></Link> <Button kind="ghost" size="small" onClick={() => onFilter('thread_id', thread_id)}>Only this thread</Button></dd></>}
         {run_id && <><dt>Run</dt><dd><Link href={`/runs/${run_id}`}><code>{run_id}</code></Link></dd></>}
+        {address && <><dt>Address</dt><dd><code>{address}</code></dd></>}
         {trace_id && <><dt>Trace</dt><dd><code>{trace_id}</code> <CopyButton text={trace_id} label="Copy the trace id" /></dd></>}
         <dt>Hash</dt><dd><code>{entry.hash}</code></dd>
       </dl>

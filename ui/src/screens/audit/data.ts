@@ -27,8 +27,8 @@ export type FilterName = (typeof FILTERS)[number]['name'];
 
 /** The actions that Baton records, for suggestions. */
 export const ACTIONS = [
-  'agent.advise', 'agent.call', 'agent.chain', 'agent.delegate', 'agent.return', 'agent.route', 'agent.team', 'agent.transfer', 'approval.decide', 'artifact.create', 'feedback.give',
-  'handoff.end', 'handoff.exit', 'handoff.request', 'handoff.resume', 'handoff.return', 'handoff.start', 'message.send', 'run.cancel', 'run.end', 'run.resume', 'run.start', 'thread.delete', 'thread.read', 'tool.call',
+  'agent.advise', 'agent.call', 'agent.chain', 'agent.delegate', 'agent.return', 'agent.route', 'agent.team', 'agent.transfer', 'approval.decide', 'approval.list', 'artifact.create', 'feedback.give',
+  'handoff.end', 'handoff.exit', 'handoff.request', 'handoff.resume', 'handoff.return', 'handoff.start', 'key.create', 'key.revoke', 'message.send', 'permission.refuse', 'run.cancel', 'run.end', 'run.list', 'run.resume', 'run.start', 'thread.delete', 'thread.list', 'thread.read', 'tool.call',
 ];
 
 /** From when on; a moment in the address is taken as it is. Whole minutes, so that all pages of a list ask for the same. */

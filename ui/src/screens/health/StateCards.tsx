@@ -51,8 +51,9 @@ export function ReadinessCard({ readiness, error }: { readiness: Schemas['Health
       {error ? <ErrorNote>{sentence(error)}</ErrorNote> : checks ? (
         <Facts rows={[
           ['Store', checks.store === 'ok' ? 'OK' : checks.store],
-          ['Agents that can be asked', count(checks.agents)],
-          ['Runs on this server', count(checks.runs_at_work)],
+          // A server that requires authentication says no more, because this route needs none.
+          ...(checks.agents === undefined ? [] : [['Agents that can be asked', count(checks.agents)] satisfies [string, ReactNode]]),
+          ...(checks.runs_at_work === undefined ? [] : [['Runs on this server', count(checks.runs_at_work)] satisfies [string, ReactNode]]),
         ]} />
       ) : <Skeleton rows={2} />}
     </Card>

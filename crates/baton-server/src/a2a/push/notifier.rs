@@ -183,6 +183,8 @@ fn owner(tenant: TenantId, taken: &TakenPush) -> Principal {
         roles: Vec::new(),
         rights: Permission::parse(THREAD_READ).into_iter().collect::<Rights>(),
         valid: Valid::Always,
+        is_operator: false,
+        key: None,
     }
 }
 

@@ -1,9 +1,8 @@
-//! A requested change of a handoff and its outcome: both are audited.
+//! A requested change of a handoff. The engine stores its audit entry with the change; a refusal is recorded here.
 
-use baton_core::{RunId, ThreadId};
+use baton_core::ThreadId;
 use baton_engine::Failure;
-use serde::Deserialize as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::App;
 use crate::identity::Caller;
@@ -30,17 +29,9 @@ impl<'a> AuditedAction<'a> {
         Self { app, caller, trace, thread_id, action }
     }
 
-    /// Written before it is announced. `about` may name the run that announces it.
-    pub(super) async fn finish<T>(
-        self,
-        result: Result<T, Failure>,
-        about: impl FnOnce(&T) -> Value,
-    ) -> ApiResult<T> {
+    pub(super) async fn finish<T>(self, result: Result<T, Failure>) -> ApiResult<T> {
         match result {
-            Ok(done) => {
-                self.record("allowed", about(&done)).await?;
-                Ok(done)
-            }
+            Ok(done) => Ok(done),
             Err(failure) => Err(self.refused(failure).await),
         }
     }
@@ -53,19 +44,23 @@ impl<'a> AuditedAction<'a> {
                 trail::refused(self.app, self.caller, Some(self.trace), permission, self.action).await;
             }
             other => {
-                let detail = json!({ "code": other.code() });
-                if let Err(problem) = self.record("denied", detail).await {
-                    tracing::warn!(detail = problem.detail, "a refusal could not be put on record");
+                let audit_record = AuditRecord {
+                    action: self.action,
+                    thread_id: Some(self.thread_id),
+                    run_id: None,
+                    decision: "denied",
+                    detail: json!({ "code": other.code() }),
+                };
+                if let Err(problem) =
+                    trail::record(self.app, self.caller, Some(self.trace), audit_record).await
+                {
+                    tracing::warn!(
+                        detail = problem.detail,
+                        "a refusal could not be recorded in the audit trail"
+                    );
                 }
             }
         }
         failure.into()
-    }
-
-    async fn record(&self, decision: &str, detail: Value) -> ApiResult<()> {
-        let run_id = detail.get("run_id").and_then(|run| RunId::deserialize(run).ok());
-        let thread_id = Some(self.thread_id);
-        let audit_record = AuditRecord { action: self.action, thread_id, run_id, decision, detail };
-        trail::record(self.app, self.caller, Some(self.trace), audit_record).await
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 
 use super::audited_action::AuditedAction;
-use super::{about, leaving};
+use super::leaving;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::problem::ApiResult;
@@ -57,9 +57,8 @@ pub(super) async fn discard_handoff(
     HandoffPath(handoff_id): HandoffPath,
 ) -> ApiResult<StatusCode> {
     let route = "/api/v1/threads/{thread_id}/handoffs/{handoff_id}";
-    leaving(&app, &caller, &trace, thread_id, route).await?;
+    let exit = leaving(&app, &caller, &trace, thread_id, route).await?;
     let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.discard");
-    let result = app.engine.discard_handoff(&caller.tenant, thread_id, handoff_id).await;
-    wish.finish(result, about).await?;
+    wish.finish(app.engine.discard_handoff(&exit, handoff_id).await).await?;
     Ok(StatusCode::NO_CONTENT)
 }

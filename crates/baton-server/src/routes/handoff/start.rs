@@ -5,10 +5,10 @@ use axum::extract::State;
 use baton_core::{AgentName, ThreadId};
 use baton_engine::{HandoffStarted, OnConflict};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::audited_action::AuditedAction;
-use super::{about, own};
+use super::own;
 use crate::app::App;
 use crate::identity::{Caller, Principal};
 use crate::named;
@@ -61,17 +61,15 @@ pub(super) async fn start_handoff(
     }
 }
 
-/// Asks the target and records the outcome in the audit trail, for every protocol by which a handoff can be requested.
+/// Asks the target, for every protocol by which a handoff can be requested. The engine records a started handoff, this a refusal.
 pub(crate) async fn start(
     app: &App,
     caller: &Caller,
     trace: &Trace,
     request: baton_engine::StartHandoff,
 ) -> ApiResult<HandoffStarted> {
-    let (thread_id, target) = (request.caller.thread_id, request.target.clone());
-    let action = AuditedAction::new(app, caller, trace, thread_id, "handoff.request");
-    let result = app.engine.start_handoff(request).await;
-    action.finish(result, |started| told(started, &target)).await
+    let action = AuditedAction::new(app, caller, trace, request.caller.thread_id, "handoff.request");
+    action.finish(app.engine.start_handoff(request).await).await
 }
 
 /// What the caller means, or what is wrong with it.
@@ -106,6 +104,7 @@ fn meant(
         on_conflict: body.on_conflict.unwrap_or(OnConflict::Reject),
         rights: caller.rights.clone(),
         trace: Some((*trace.0).clone()),
+        address: trace.address(),
     })
 }
 
@@ -123,15 +122,4 @@ pub(crate) fn no_main(reason: String) -> Problem {
 async fn giver(app: &App, caller: &Caller, thread_id: ThreadId) -> ApiResult<Option<AgentName>> {
     let open = app.engine.open_handoff(&caller.tenant, thread_id).await?;
     Ok(open.map(|open| open.source_agent_id))
-}
-
-fn told(started: &HandoffStarted, target: &AgentName) -> Value {
-    match started {
-        HandoffStarted::Now { handoff, run_id } => {
-            let mut told = about(handoff);
-            told["run_id"] = json!(run_id);
-            told
-        }
-        HandoffStarted::Queued => json!({ "to": target, "state": "queued" }),
-    }
 }

@@ -34,8 +34,6 @@ pub(super) async fn rename_thread(
     if thread.user_id != caller.user {
         trail::demand(&app, &caller, &trace, EVERYTHING, "/api/v1/threads/{thread_id}").await?;
     }
-    let data = app.data(&caller);
-    let renamed = data.rename_thread(thread_id, Some(&thread.user_id), title.as_str()).await?;
     // The audit trail never holds message text, and a title may be a part of one.
     let audit_record = AuditRecord {
         action: "thread.rename",
@@ -43,7 +41,8 @@ pub(super) async fn rename_thread(
         decision: "allowed",
         ..AuditRecord::default()
     };
-    trail::record(&app, &caller, Some(&trace), audit_record).await?;
+    let data = trail::audited(&app, &caller, &trace, audit_record);
+    let renamed = data.rename_thread(thread_id, Some(&thread.user_id), title.as_str()).await?;
     let open = open_handoff(&app, &caller, &renamed).await?;
     let view = ThreadView::of(&caller.tenant, renamed, main(&app, &caller).as_ref());
     Ok(Json(view.with_handoff(open.as_ref(), &app.agents(&caller))))

@@ -5,7 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
+    KeyPair as _,
+};
 use axum::Json;
 use axum::routing::get;
 use base64::Engine as _;
@@ -58,6 +61,30 @@ impl Signer {
         let key = EncodingKey::from_ec_pem(private_pem.as_bytes()).unwrap();
         let public_pem = pem("PUBLIC KEY", public.as_ref());
         Self { id: None, algorithm: Algorithm::ES256, key, public_pem, private_pem }
+    }
+
+    pub fn ec384() -> Self {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).unwrap();
+        let private_pem = pem("PRIVATE KEY", pair.to_pkcs8v1().unwrap().as_ref());
+        let public: PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
+        let key = EncodingKey::from_ec_pem(private_pem.as_bytes()).unwrap();
+        let public_pem = pem("PUBLIC KEY", public.as_ref());
+        Self { id: None, algorithm: Algorithm::ES384, key, public_pem, private_pem }
+    }
+
+    pub fn ed() -> Self {
+        let pair = Ed25519KeyPair::generate().unwrap();
+        let private_pem = pem("PRIVATE KEY", pair.to_pkcs8v1().unwrap().as_ref());
+        let public: PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
+        let key = EncodingKey::from_ed_pem(private_pem.as_bytes()).unwrap();
+        let public_pem = pem("PUBLIC KEY", public.as_ref());
+        Self { id: None, algorithm: Algorithm::EdDSA, key, public_pem, private_pem }
+    }
+
+    /// With another algorithm of the same kind of key.
+    pub fn by(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self
     }
 
     pub fn secret(secret: &[u8]) -> Self {

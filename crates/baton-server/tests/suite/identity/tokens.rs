@@ -1,11 +1,14 @@
 //! Tokens of an issuer, as the issuer makes them and as others would like to.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::identity::jwks;
-use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, TokenTrust, TokenVerifier};
+use baton_server::identity::token::{
+    Algorithm, ClaimNames, InvalidTokens, KeySource, TokenTrust, TokenVerifier,
+};
 use http::StatusCode;
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -25,6 +28,7 @@ fn trust(algorithms: &[Algorithm]) -> TokenTrust {
         algorithms: algorithms.to_vec(),
         secret: None,
         keys: None,
+        claims: ClaimNames::default(),
     }
 }
 
@@ -158,7 +162,8 @@ async fn a_key_checks_only_what_it_is_for() {
     let keys = || Some(KeySource::Pem(format!("{}{}", rsa.public_pem, ec.public_pem)));
     let public = trusting(TokenTrust { keys: keys(), ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await;
     let secret = Some(SecretString::from(SECRET));
-    let all = trusting(TokenTrust { keys: keys(), secret, ..trust(Algorithm::ALL) }).await;
+    let algorithms = [Algorithm::Hs256, Algorithm::Rs256, Algorithm::Es256];
+    let all = trusting(TokenTrust { keys: keys(), secret, ..trust(&algorithms) }).await;
     let pems = [rsa.public_pem.as_bytes(), rsa.public_pem.trim_end().as_bytes(), ec.public_pem.as_bytes()];
     for pem in pems {
         let forged = Signer::secret(pem);
@@ -185,6 +190,109 @@ async fn a_key_checks_only_what_it_is_for() {
     assert_eq!(refuse(&all, &token).await, NOT_VALID);
     public.end().await;
     all.end().await;
+}
+
+/// Every algorithm but those with a shared secret, each with a key of its kind.
+#[tokio::test]
+async fn all_kinds_of_public_keys_check_their_own_algorithms() {
+    use jsonwebtoken::Algorithm as Native;
+    let (ec, ec384, ed) = (Signer::ec(), Signer::ec384(), Signer::ed());
+    let pems = format!("{}{}{}{}", Signer::rsa().public_pem, ec.public_pem, ec384.public_pem, ed.public_pem);
+    let public: Vec<Algorithm> =
+        Algorithm::ALL.iter().copied().filter(|algorithm| !algorithm.is_symmetric()).collect();
+    let keys = || Some(KeySource::Pem(pems.clone()));
+    let all = trusting(TokenTrust { keys: keys(), ..trust(&public) }).await;
+    let only = trusting(TokenTrust { keys: keys(), ..trust(&[Algorithm::Ps256]) }).await;
+    let rsa = [Native::RS256, Native::RS384, Native::RS512, Native::PS256, Native::PS384, Native::PS512];
+    let signers: Vec<Signer> =
+        rsa.into_iter().map(|algorithm| Signer::rsa().by(algorithm)).chain([ec, ec384, ed]).collect();
+    for signer in &signers {
+        let token = signer.sign(&claims());
+        assert_eq!(all.status(&token).await, 200, "{token}");
+        let header = jsonwebtoken::decode_header(&token).unwrap().alg;
+        let expected = if header == Native::PS256 { 200 } else { 401 };
+        assert_eq!(only.status(&token).await, expected, "{header:?} where only PS256 is allowed");
+        // The header does not choose the key.
+        for other in ["HS256", "RS256", "PS512", "ES256", "ES384", "EdDSA", "ES512", "none"] {
+            if format!("{header:?}") != other {
+                let token = signer.sign_under(&json!({"alg": other, "typ": "JWT"}), &claims());
+                assert_eq!(refuse(&all, &token).await, NOT_VALID, "{header:?} as {other}");
+            }
+        }
+    }
+    for signer in &signers {
+        let forged = Signer::secret(signer.public_pem.as_bytes());
+        for header in ["HS256", "RS256", "PS256", "ES384", "EdDSA"] {
+            let token = forged.sign_under(&json!({"alg": header}), &claims());
+            assert_eq!(refuse(&all, &token).await, NOT_VALID, "a public key is no secret");
+        }
+    }
+    all.end().await;
+    only.end().await;
+}
+
+/// Issuers name claims as they like, also in nested objects.
+#[tokio::test]
+async fn claims_are_read_by_the_configured_names() {
+    let names = |tenant: &str| ClaimNames {
+        user: "email".to_owned(),
+        tenant: tenant.to_owned(),
+        roles: "realm_access.roles".to_owned(),
+    };
+    let signer = Signer::secret(SECRET.as_bytes());
+    let secret = || Some(SecretString::from(SECRET));
+    let own = |tenant: Value| {
+        let mut claims = with("sub", Value::Null);
+        let fields = claims.as_object_mut().unwrap();
+        fields.remove("tenant_id");
+        fields.insert("email".to_owned(), json!("ann@example.com"));
+        fields.insert("realm_access".to_owned(), json!({ "roles": ["user"] }));
+        fields.insert("org".to_owned(), json!({ "id": tenant.clone() }));
+        fields.insert("https://example.com/tenant".to_owned(), tenant);
+        // What the usual names say does not count.
+        fields.insert("roles".to_owned(), json!(["admin"]));
+        claims
+    };
+    for tenant in ["org.id", "https://example.com/tenant"] {
+        let trust = TokenTrust { secret: secret(), claims: names(tenant), ..trust(&[Algorithm::Hs256]) };
+        let site = trusting(trust).await;
+        let ann = site.principal(&signer.sign(&own(json!("acme")))).await;
+        assert_eq!((ann.tenant.as_str(), ann.user.as_str()), ("acme", "ann@example.com"));
+        assert!(ann.may("thread:write") && !ann.may("admin:*"));
+        assert_eq!(refuse(&site, &signer.sign(&claims())).await, NOT_VALID, "the usual names");
+        for bad in [json!(7), json!(["acme"]), json!(null), json!("_system")] {
+            assert_eq!(refuse(&site, &signer.sign(&own(bad))).await, NOT_VALID);
+        }
+        site.end().await;
+    }
+}
+
+/// A revoked key works no longer than `max_stale`, although the issuer cannot be reached.
+#[tokio::test]
+async fn a_revoked_key_expires_while_the_issuer_is_down() {
+    let signer = Signer::ec().named("stolen");
+    let published = Published::start(&[signer.jwk()]).await;
+    let (start, passed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let minutes = Arc::clone(&passed);
+    let clock = jwks::Clock(Arc::new(move || start + Duration::from_mins(minutes.load(Ordering::SeqCst))));
+    let settings =
+        jwks::JwksSettings { pause: Duration::ZERO, clock, ..jwks::JwksSettings::new(&published.url) };
+    let keys = Some(KeySource::Jwks(settings));
+    let site = trusting(TokenTrust { keys, ..trust(&[Algorithm::Es256]) }).await;
+    let token = signer.sign(&claims());
+    assert_eq!(site.status(&token).await, 200);
+    published.answer(StatusCode::BAD_GATEWAY, json!({}));
+    passed.store(59, Ordering::SeqCst);
+    assert_eq!(site.status(&token).await, 200, "the keys are not too old yet");
+    passed.store(60, Ordering::SeqCst);
+    assert_eq!(site.status(&token).await, 503);
+    assert_eq!(site.status(&token).await, 503, "until the issuer is back");
+    published.publish(&[Signer::ec().named("new").jwk()]);
+    assert_eq!(refuse(&site, &token).await, NOT_VALID);
+    published.publish(&[signer.jwk()]);
+    passed.store(200, Ordering::SeqCst);
+    assert_eq!(site.status(&token).await, 200);
+    site.end().await;
 }
 
 #[tokio::test]

@@ -284,6 +284,10 @@ async fn readiness_says_what_it_looked_at() {
         assert_eq!(verbose["checks"], json!({ "store": "ok", "agents": 1, "runs_at_work": 0 }));
     }
     site.end().await;
+    let site = Plan::new(&Scripted::default()).required().start().await;
+    let verbose: Value = site.get("/readyz?verbose").await.json().await.unwrap();
+    assert_eq!(verbose["checks"], json!({ "store": "ok" }), "without a credential");
+    site.end().await;
 }
 
 #[test]

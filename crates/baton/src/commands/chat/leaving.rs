@@ -14,6 +14,7 @@ impl Chat {
             is_administrator: false,
             rights: Rights::all(),
             trace: Some(self.trace.clone()),
+            address: None,
         }
     }
 

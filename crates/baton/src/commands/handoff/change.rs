@@ -90,6 +90,7 @@ fn leaving(found: &ThreadHandoffs) -> ExitRequest {
         caller: RunCaller { tenant: tenant(), user, thread_id },
         rights: Rights::all(),
         trace: None,
+        address: None,
     }
 }
 

@@ -49,7 +49,11 @@ pub(super) fn resume(common: &Common) -> anyhow::Result<Exit> {
 /// Runs without a live process.
 async fn due(store: &dyn Store) -> Result<Due, StoreError> {
     let mut found = Vec::new();
+    let only = super::super::TENANT.get();
     for (tenant, thread) in store.due(LISTED).await? {
+        if only.is_some_and(|only| *only != tenant) {
+            continue;
+        }
         let query = RunQuery { thread_id: Some(thread), ..RunQuery::default() };
         let runs = store.tenant(&tenant).runs(query, PageRequest::first(PageRequest::MAX_LIMIT)).await?;
         let open =
