@@ -27,7 +27,7 @@ use crate::known::KnownNames;
 use crate::names::{AgentIdentity, Resolver, Unresolved, shortened};
 use crate::problem::{self, Diagnostic, Rule, Severity};
 use crate::source::Span;
-use crate::yaml::YamlNode;
+use crate::yaml::{YamlNode, YamlValue};
 
 use section::FrontmatterMap;
 
@@ -212,22 +212,29 @@ impl<'a> AgentDecoder<'a> {
         self.text(node, "text").unwrap_or_default()
     }
 
-    /// Other programs do without a description: the first line of the body stands for it.
+    /// Other programs do without a description: `metadata.description` stands for it, or else the first line of the body.
     fn derived_description(&mut self) -> Option<String> {
         if self.format != FileFormat::Foreign {
             return None;
         }
-        let lines = self
-            .document
-            .body()
-            .lines()
-            .map(|line| line.trim().trim_start_matches(['#', '>', '*', '-']).trim());
-        let line = lines.into_iter().find(|line| line.contains(char::is_alphabetic))?;
+        if let Some(description) = self.metadata_description() {
+            return Some(description);
+        }
+        let is_mark = |c: char| c.is_whitespace() || "#>*-".contains(c);
+        let mut lines = self.document.body().lines().map(|line| line.trim_matches(is_mark));
+        let line = lines.find(|line| line.contains(char::is_alphabetic))?;
         let message = "the agent has no `description`; the first line of its prompt is used";
         let help = "add `description:`; routers and callers choose by it";
         let problem = Diagnostic::new(Rule::MissingKey, self.document.top(), message, help);
         self.problems.push(problem.with_severity(Severity::Warning));
         Some(baton_core::text::head(line, MAX_DERIVED))
+    }
+
+    fn metadata_description(&self) -> Option<String> {
+        let metadata = self.document.entries().find(|entry| entry.key == "metadata")?;
+        let YamlValue::Map(entries) = &metadata.value.value else { return None };
+        let text = entries.iter().find(|entry| entry.key == "description")?.value.scalar()?.text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) {

@@ -143,25 +143,31 @@ impl RosterDraft {
         draft
     }
 
-    /// Files of other programs with errors. A file that tells nothing of its program is taken for one of those around it.
+    /// Files of other programs with errors. A file that tells nothing of its program is taken for one of those around it: in the
+    /// nearest folder upwards that has any.
     fn broken_foreign_files(&self) -> BTreeSet<PathBuf> {
         let errors = self.problems.iter().filter(|problem| problem.is_error());
         let paths: BTreeSet<&Path> = errors.map(|problem| problem.location.path()).collect();
+        let foreign_folders = self.foreign_folders();
         let is_foreign = |path: &Path| match self.formats.get(path) {
-            Some(FileFormat::Common) => self.is_among_foreign(path),
+            Some(FileFormat::Common) => {
+                path.ancestors().skip(1).find_map(|folder| foreign_folders.get(folder)).is_some_and(|is| *is)
+            }
             format => format == Some(&FileFormat::Foreign),
         };
         paths.into_iter().filter(|path| is_foreign(path)).map(Path::to_owned).collect()
     }
 
-    fn is_among_foreign(&self, path: &Path) -> bool {
-        let around = self.formats.iter().filter(|(other, _)| other.parent() == path.parent());
-        let (mut has_foreign, mut has_own) = (false, false);
-        for (_, format) in around {
-            has_foreign |= *format == FileFormat::Foreign;
-            has_own |= *format == FileFormat::Baton;
+    /// Folders with files that tell of their program, and whether none of these, also further down, is Baton's.
+    fn foreign_folders(&self) -> BTreeMap<&Path, bool> {
+        let mut folders = BTreeMap::new();
+        let told = self.formats.iter().filter(|(_, format)| **format != FileFormat::Common);
+        for (path, format) in told {
+            for folder in path.ancestors().skip(1) {
+                *folders.entry(folder).or_insert(true) &= *format == FileFormat::Foreign;
+            }
         }
-        has_foreign && !has_own
+        folders
     }
 
     fn add(&mut self, document: &AgentDocument, identity: &AgentIdentity, decoded: Decoded) {

@@ -113,6 +113,8 @@ fn a_foreign_file_without_a_description_uses_its_first_line() {
     let (agent, problems) = only("a.chatmode.md", "---\ntools: []\n---\n# Planner\n\nPlan.\n");
     assert_eq!(agent.description, "Planner");
     assert_eq!(problems, ["warning missing-key"]);
+    let (agent, _) = only("a.agent.md", "---\nmetadata:\n  description: Plans.\n---\nx\n");
+    assert_eq!(agent.description, "Plans.");
 }
 
 const GOOD: &str = "---\ndescription: x\nlimits: {}\n---\nx\n";
@@ -143,6 +145,14 @@ fn a_broken_foreign_file_is_left_out() {
     let roster = draft.finish().unwrap();
     let names: Vec<_> = roster.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["a"], "d.md has no prompt");
+}
+
+/// A key of another program may resemble one of ours; one that restricts an agent must not go unnoticed.
+#[test]
+fn keys_that_resemble_ours() {
+    let with = |key: &str| only("a.agent.md", &format!("---\ndescription: x\n{key}: x\n---\nx\n")).1;
+    assert_eq!(with("tema"), ["warning unknown-key"]);
+    assert_eq!(with("disalowedTools"), ["error unknown-key"]);
 }
 
 /// Skipping is for files of other programs; what depends on a skipped one is refused where it is Baton's.
