@@ -5,6 +5,8 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ONLY ?=
 SOAK ?= 10
+SOAK_MINUTES ?= 30
+SOAK_SEED ?=
 # What `make smoke` tries: the endpoint, the model (the first one that it lists) and further flags.
 MODEL_URL ?=
 MODEL ?=
@@ -38,14 +40,19 @@ test: ## Install what the tests need, then run every check and test
 	$(UI) check
 	scripts/with-postgres.sh scripts/with-node.sh $(CARGO) nextest run --workspace --locked
 	$(UI) e2e
+	scripts/deny.sh
+	@scripts/sbom.sh
 
 .PHONY: lint
-lint: ## Formatting, clippy and, when it is installed, cargo-deny
+lint: ## Formatting, clippy and cargo-deny
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
-	else echo "cargo-deny is not installed, so licences were not checked: cargo install cargo-deny --locked"; fi
+	scripts/deny.sh
+
+.PHONY: sbom
+sbom: ## Write what the command contains to target/baton.cdx.json (CycloneDX)
+	@scripts/sbom.sh
 
 .PHONY: ui
 ui: ## Build only the web page, into ui/dist
@@ -82,8 +89,10 @@ smoke: ## Try a model with 66 cases (MODEL_URL=http://127.0.0.1:11434/v1 MODEL=n
 	@$(TARGET)/debug/baton-smoke --model-url "$(MODEL_URL)" $(if $(MODEL),--model "$(MODEL)") $(SMOKE)
 
 .PHONY: soak
-soak: ## Kill runs at random moments and send noise for some minutes, each time others (SOAK=10 for more)
+soak: ## Break a loaded server for SOAK_MINUTES (30; SOAK_SEED repeats a plan), then kill runs and send noise (SOAK=10 for more)
 	@scripts/setup.sh test
+	@$(CARGO) build --locked -p baton
+	python3 scripts/soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED)) --binary $(TARGET)/debug/baton
 	BATON_SOAK=$(SOAK) scripts/with-postgres.sh $(CARGO) nextest run --locked -p baton -E 'test(crash::)' --no-fail-fast
 	BATON_SOAK=$(SOAK) $(CARGO) nextest run --locked -p baton-server -E 'test(fuzz::) + test(made_up::)' --no-fail-fast
 

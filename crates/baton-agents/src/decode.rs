@@ -3,7 +3,7 @@
 //! A key that cannot be read keeps its default, so that the rest of the file and of the roster is still
 //! looked at. One file below this one per group of keys.
 
-mod foreign;
+pub(crate) mod foreign;
 mod guardrails;
 mod patterns;
 mod prompt;
@@ -20,13 +20,14 @@ use std::collections::BTreeSet;
 use baton_core::AgentName;
 use baton_core::agent::{Agent, AgentKind, Badge, Grounding, PlanningStrategy};
 
+use crate::format::FileFormat;
 use crate::frontmatter::AgentDocument;
 use crate::graph::{Edge, EdgeKind, EdgeTarget};
 use crate::known::KnownNames;
 use crate::names::{AgentIdentity, Resolver, Unresolved, shortened};
-use crate::problem::{self, Diagnostic, Rule};
+use crate::problem::{self, Diagnostic, Rule, Severity};
 use crate::source::Span;
-use crate::yaml::YamlNode;
+use crate::yaml::{YamlNode, YamlValue};
 
 use section::FrontmatterMap;
 
@@ -55,6 +56,7 @@ impl KeySpans {
 /// Everything a key may need to be understood.
 struct AgentDecoder<'a> {
     document: &'a AgentDocument,
+    format: FileFormat,
     identity: &'a AgentIdentity,
     resolver: &'a Resolver<'a>,
     known: &'a KnownNames,
@@ -72,8 +74,18 @@ pub fn decode(
     known: &KnownNames,
 ) -> Decoded {
     let (problems, edges, servers) = (Vec::new(), Vec::new(), BTreeSet::new());
-    let mut decoder =
-        AgentDecoder { document, identity, resolver, known, problems, edges, servers, everyone: None };
+    let format = identity.format;
+    let mut decoder = AgentDecoder {
+        document,
+        format,
+        identity,
+        resolver,
+        known,
+        problems,
+        edges,
+        servers,
+        everyone: None,
+    };
     let mut head = decoder.head();
     let kind = decoder.kind(&mut head);
     let spans = KeySpans(head.spans());
@@ -116,6 +128,8 @@ pub fn call_everyone(decoded: &mut [Decoded], documents: &[(AgentDocument, Agent
 }
 
 const MAX_EVERYONE: usize = 256;
+/// Characters of a description that is made of the body.
+const MAX_DERIVED: usize = 200;
 
 impl<'a> AgentDecoder<'a> {
     fn agent(&mut self, head: &FrontmatterMap<'a>, kind: AgentKind) -> Agent {
@@ -124,6 +138,7 @@ impl<'a> AgentDecoder<'a> {
         let mcp_servers = self.mcp_servers(head);
         let tools = self.tools(head, &foreign);
         let model = self.models(head);
+        let prompt = self.prompt(&kind);
         Agent {
             name: self.identity.id.clone(),
             display_name: self.identity.display_name.clone(),
@@ -150,13 +165,27 @@ impl<'a> AgentDecoder<'a> {
             workflow: self.workflow(head),
             can_be_orchestrated: self.flag_at(head, "can_be_orchestrated", !foreign.people_only),
             history: self.history(head),
-            sanitize: self.flag_at(head, "sanitize", true),
+            sanitize: self.sanitize(head),
             badge: self.badge(head, foreign.hidden),
             handoffs: self.buttons(head),
-            prompt: self.prompt(&kind),
+            prompt: prompt.text,
+            literal_prompt: prompt.is_literal,
             kind,
             router,
         }
+    }
+
+    /// `sanitize: false` has an effect only where the operator allows it.
+    fn sanitize(&mut self, head: &FrontmatterMap<'a>) -> bool {
+        let sanitize = self.flag_at(head, "sanitize", true);
+        if !sanitize && !self.known.may_unmask(&self.identity.id) {
+            let span = head.get("sanitize").map(|node| node.span).unwrap_or_default();
+            let message = "`sanitize: false` has no effect: the operator has not allowed it for this agent";
+            let help = format!("add `{}` to `allow_unmasked` in `[agents]` of baton.toml", self.identity.id);
+            self.report(Rule::UnmaskedRefused, span, message, help);
+            return true;
+        }
+        sanitize
     }
 
     fn badge(&mut self, head: &FrontmatterMap<'a>, hidden: bool) -> Badge {
@@ -169,6 +198,9 @@ impl<'a> AgentDecoder<'a> {
         let node =
             head.get("description").filter(|node| node.scalar().is_none_or(|s| !s.text.trim().is_empty()));
         let Some(node) = node else {
+            if let Some(description) = self.derived_description() {
+                return description;
+            }
             self.problems.push(Diagnostic::new(
                 Rule::MissingKey,
                 self.document.top(),
@@ -178,6 +210,31 @@ impl<'a> AgentDecoder<'a> {
             return String::new();
         };
         self.text(node, "text").unwrap_or_default()
+    }
+
+    /// Other programs do without a description: `metadata.description` stands for it, or else the first line of the body.
+    fn derived_description(&mut self) -> Option<String> {
+        if self.format != FileFormat::Foreign {
+            return None;
+        }
+        if let Some(description) = self.metadata_description() {
+            return Some(description);
+        }
+        let is_mark = |c: char| c.is_whitespace() || "#>*-".contains(c);
+        let mut lines = self.document.body().lines().map(|line| line.trim_matches(is_mark));
+        let line = lines.find(|line| line.contains(char::is_alphabetic))?;
+        let message = "the agent has no `description`; the first line of its prompt is used";
+        let help = "add `description:`; routers and callers choose by it";
+        let problem = Diagnostic::new(Rule::MissingKey, self.document.top(), message, help);
+        self.problems.push(problem.with_severity(Severity::Warning));
+        Some(baton_core::text::head(line, MAX_DERIVED))
+    }
+
+    fn metadata_description(&self) -> Option<String> {
+        let metadata = self.document.entries().find(|entry| entry.key == "metadata")?;
+        let YamlValue::Map(entries) = &metadata.value.value else { return None };
+        let text = entries.iter().find(|entry| entry.key == "description")?.value.scalar()?.text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) {
@@ -211,10 +268,9 @@ impl<'a> AgentDecoder<'a> {
         let quoted =
             |ids: &[AgentName]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
         let text = shortened(text);
-        match why {
-            Unresolved::Ambiguous(ids) => self.report(
+        let (rule, message, help) = match why {
+            Unresolved::Ambiguous(ids) => (
                 Rule::AmbiguousAgent,
-                span,
                 format!("`{text}` could mean several agents"),
                 format!("write the id: {}", quoted(ids)),
             ),
@@ -223,9 +279,14 @@ impl<'a> AgentDecoder<'a> {
                     [] => "write the name of an agent of this roster (`baton agents list` prints them), or add its file".to_owned(),
                     ids => format!("did you mean {}?", quoted(ids)),
                 };
-                self.report(Rule::UnknownAgent, span, format!("no agent is called `{text}`"), help);
+                (Rule::UnknownAgent, format!("no agent is called `{text}`"), help)
             }
-        }
+        };
+        let problem = Diagnostic::new(rule, self.document.locate(span), message, help);
+        // A file of a collection names agents that were not copied with it.
+        let is_foreign = self.format == FileFormat::Foreign;
+        let severity = if is_foreign { Severity::Warning } else { problem.severity };
+        self.problems.push(problem.with_severity(severity));
     }
 
     /// A list item or value that has to be the name of an agent.

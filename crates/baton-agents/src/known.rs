@@ -1,10 +1,21 @@
-//! What agent files may refer to besides each other: tools, models, MCP servers.
+//! What agent files may refer to besides each other (tools, models, MCP servers), and what the configuration allows them.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use baton_core::agent::{BUILT_IN_TOOLS, ENGINE_TOOLS, ModelName};
+use baton_core::agent::{AgentPattern, BUILT_IN_TOOLS, ENGINE_TOOLS, ModelName};
+use baton_core::{AgentName, choices};
+
+choices! {
+    /// What happens to the other agents when a file of another program cannot be used.
+    pub enum OnError {
+        /// The file is left out, and its problems are warnings. An error in a file of Baton still refuses the whole set.
+        Skip = "skip",
+        /// Any error refuses the whole set.
+        Refuse = "refuse",
+    }
+}
 
 /// Comes from the configuration; the default knows what is built in.
 #[derive(Debug, Clone)]
@@ -14,6 +25,17 @@ pub struct KnownNames {
     pub providers: BTreeSet<String>,
     pub mcp_servers: BTreeSet<String>,
     pub prices: Prices,
+    pub on_error: OnError,
+    /// Agents whose `sanitize: false` has an effect. `None`: all of them.
+    pub allow_unmasked: Option<Vec<AgentPattern>>,
+}
+
+impl KnownNames {
+    pub(crate) fn may_unmask(&self, agent: &AgentName) -> bool {
+        self.allow_unmasked
+            .as_ref()
+            .is_none_or(|allowed| allowed.iter().any(|pattern| pattern.matches(agent)))
+    }
 }
 
 type FirstUnknown = dyn Fn(&[ModelName]) -> Option<String> + Send + Sync;
@@ -51,6 +73,8 @@ impl Default for KnownNames {
             providers: owned(PROVIDERS),
             mcp_servers: BTreeSet::new(),
             prices: Prices::new(|_| None),
+            on_error: OnError::Refuse,
+            allow_unmasked: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The walk of a file, in reading order:
 //!
 //! 1. [`files`] finds the Markdown files and reads them, within limits.
-//! 2. [`frontmatter`] splits head from body; [`yaml`] reads the head into nodes that know where they stand
+//! 2. [`format`] tells files of other programs. [`frontmatter`] splits head from body; [`yaml`] reads the head into nodes that know where they stand
 //!    ([`source`]), with [`repair`] for the one mistake everybody makes, and [`secrets`] masks what reports must not
 //!    quote.
 //! 3. [`names`] collects what every agent is called, so that
@@ -30,6 +30,7 @@
 pub mod check;
 pub mod decode;
 pub mod files;
+pub mod format;
 pub mod frontmatter;
 pub mod graph;
 pub mod keys;
@@ -44,8 +45,9 @@ pub mod terminal;
 pub mod watch;
 pub mod yaml;
 
+pub use format::FileFormat;
 pub use graph::{Edge, EdgeKind, Graph};
-pub use known::{KnownNames, Prices};
+pub use known::{KnownNames, OnError, Prices};
 pub use problem::{Diagnostic, Rule, Severity};
 pub use roster::{Rejected, Roster, RosterDraft, Strictness};
 pub use source::{Location, SourceFile, Span};

@@ -7,6 +7,7 @@ use baton_core::AgentName;
 use baton_core::choice::snake_case;
 
 use crate::files;
+use crate::format::FileFormat;
 use crate::frontmatter::AgentDocument;
 use crate::problem::{Diagnostic, Rule};
 use crate::source::Span;
@@ -18,28 +19,42 @@ pub struct AgentIdentity {
     pub display_name: String,
     /// Where the name stands, or the top of the file when it comes from the file's name.
     pub span: Span,
+    pub format: FileFormat,
 }
 
 /// Reads who an agent is. A name that cannot be one is reported, and the file's name stands in for it, so that the
 /// rest of the file is still looked at; `nth` tells files apart that have no usable name either.
-pub fn identify(document: &AgentDocument, nth: usize, problems: &mut Vec<Diagnostic>) -> AgentIdentity {
+pub fn identify(
+    document: &AgentDocument,
+    format: FileFormat,
+    nth: usize,
+    problems: &mut Vec<Diagnostic>,
+) -> AgentIdentity {
     let name = text_of(document, "name", problems);
     let display_name = text_of(document, "display_name", problems).map(|(text, _)| text);
     let span = name.as_ref().map_or_else(|| document.top().span, |(_, span)| *span);
     if let Some(id) = name.as_ref().and_then(|(text, _)| AgentName::parse(text).ok()) {
         let display_name = display_name.unwrap_or_else(|| title(&id));
-        return AgentIdentity { id, display_name, span };
+        return AgentIdentity { id, display_name, span, format };
     }
     let from_file = AgentName::slug(&files::stem(&document.source.path));
+    let from_name = name.as_ref().and_then(|(text, _)| foreign_name(text, format));
     match &name {
+        _ if from_name.is_some() => {}
         Some((text, span)) if !is_display_name(text) => problems.push(invalid_name(document, text, *span)),
         _ if from_file.is_none() => problems.push(no_name(document, span)),
         // A name with spaces or capitals is what people see; the file's name is the id.
         _ => {}
     }
-    let id = from_file.unwrap_or_else(|| unnamed(nth));
+    let id = from_name.or(from_file).unwrap_or_else(|| unnamed(nth));
     let display_name = display_name.or(name.map(|(text, _)| shortened(&text))).unwrap_or_else(|| title(&id));
-    AgentIdentity { id, display_name, span }
+    AgentIdentity { id, display_name, span, format }
+}
+
+/// The id for a name of another program that is none here, such as `speckit.plan`. The name itself stays what people see.
+fn foreign_name(text: &str, format: FileFormat) -> Option<AgentName> {
+    let is_foreign = format == FileFormat::Foreign && !is_display_name(text) && !text.contains('/');
+    AgentName::slug(text).filter(|_| is_foreign)
 }
 
 fn text_of(document: &AgentDocument, key: &str, problems: &mut Vec<Diagnostic>) -> Option<(String, Span)> {
@@ -238,6 +253,7 @@ mod tests {
             id: AgentName::parse(id).unwrap(),
             display_name: display_name.to_owned(),
             span: Span::default(),
+            format: FileFormat::Common,
         };
         NameTable::of(&[
             identity("research", "Research"),

@@ -158,6 +158,9 @@ rules! {
     InvalidPermission = "invalid-permission", Error, "A permission is `noun:verb`.";
     LiteralSecret = "literal-secret", Error, "Files name secrets and never hold them.";
     UnknownVariable = "unknown-variable", Warning, "Templates use variables that exist.";
+    LiteralBody = "literal-body", Note, "A body that is no template of Baton is used as it is.";
+    UnmaskedRefused = "unmasked-refused", Warning, "`sanitize: false` needs the operator's permission.";
+    SkippedFile = "skipped-file", Warning, "A file of another program that cannot be used is left out.";
     MissingKey = "missing-key", Error, "Required keys are there.";
     UnknownModel = "unknown-model", Warning, "A model is `provider/model` or a configured alias.";
     UnpricedModel = "unpriced-model", Error, "A limit on money needs models whose price is known.";

@@ -1,13 +1,18 @@
-//! Quoting of values that hold a colon.
+//! Quoting of values that hold a colon, and indentation of brackets.
 //!
 //! `description: Use it when: the person asks` is the mistake everybody makes and most tools accept. When YAML
 //! fails at such a line, the value is put in quotes and read again; positions are mapped back to the file.
+//!
+//! A list in brackets whose lines are not indented, as in a `]` below its key, is what most tools accept without a word: such a
+//! line is read as if it had a space before it.
 
 use crate::source::Span;
 use crate::yaml::{self, FailureKind, YamlFailure, YamlNode, YamlValue};
 
 /// A file with more such lines is not a slip.
 const MAX_REPAIRS: usize = 16;
+/// Lines of lists that are indented.
+const MAX_INDENTED: usize = 64;
 
 /// What was read, and which values had to be quoted for it.
 #[derive(Debug)]
@@ -26,13 +31,14 @@ pub fn parse(text: &str, offset: usize) -> Result<Read, YamlFailure> {
                 if let Some(node) = &mut root {
                     shift(node, &|at| original(&repairs, at) + offset);
                 }
-                let repaired = repairs.iter().map(|r| Span::new(offset + r.start, offset + r.end)).collect();
+                let quoted = repairs.iter().filter(|repair| !repair.is_indentation());
+                let repaired = quoted.map(|r| Span::new(offset + r.start, offset + r.end)).collect();
                 return Ok(Read { root, repaired });
             }
             Err(failure) => {
                 let at = original(&repairs, failure.span.start);
                 let repair = match failure.kind {
-                    FailureKind::Syntax(_) if repairs.len() < MAX_REPAIRS => Repair::of_line(text, at),
+                    FailureKind::Syntax(_) => next_repair(text, at, &repairs),
                     _ => None,
                 };
                 let fresh = repair.filter(|repair| repairs.iter().all(|other| other.start != repair.start));
@@ -47,6 +53,13 @@ pub fn parse(text: &str, offset: usize) -> Result<Read, YamlFailure> {
     }
 }
 
+fn next_repair(text: &str, at: usize, repairs: &[Repair]) -> Option<Repair> {
+    let indented = repairs.iter().filter(|repair| repair.is_indentation()).count();
+    let indentation = || Repair::of_flow(text, at).filter(|_| indented < MAX_INDENTED);
+    let quotes = || Repair::of_line(text, at).filter(|_| repairs.len() - indented < MAX_REPAIRS);
+    indentation().or_else(quotes)
+}
+
 /// A value, by its bytes in the original text, and what it became.
 #[derive(Debug)]
 struct Repair {
@@ -56,6 +69,18 @@ struct Repair {
 }
 
 impl Repair {
+    fn is_indentation(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// A space before the line around `at`, if brackets are open there and the line begins at the first column.
+    fn of_flow(text: &str, at: usize) -> Option<Self> {
+        let at = text.floor_char_boundary(at);
+        let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let begins = text[start..].starts_with(|c: char| !c.is_whitespace());
+        (begins && is_in_flow(&text[..start])).then(|| Self { start, end: start, quoted: " ".to_owned() })
+    }
+
     /// The value on the line around `at`, if it is plain text with a colon in it.
     fn of_line(text: &str, at: usize) -> Option<Self> {
         let at = text.floor_char_boundary(at);
@@ -96,6 +121,32 @@ fn is_plain(value: &str) -> bool {
     };
     let after = value.split_once(closing).map(|(_, after)| after.trim_start()).unwrap_or_default();
     after.starts_with(char::is_alphanumeric)
+}
+
+/// Whether a bracket that follows `key: ` at the first column is open at the end of the text. Quotes and comments do not count.
+fn is_in_flow(text: &str) -> bool {
+    let mut depth = 0_usize;
+    for line in text.lines() {
+        let inside = match depth {
+            0 => line
+                .split_once(": ")
+                .map(|(_, value)| value)
+                .filter(|value| value.trim_start().starts_with(['[', '{'])),
+            _ => Some(line),
+        };
+        let mut quote = None;
+        for c in inside.unwrap_or_default().chars() {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '"' | '\'') => quote = Some(c),
+                (None, '#') => break,
+                (None, '[' | '{') => depth += 1,
+                (None, ']' | '}') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+    depth > 0
 }
 
 fn apply(text: &str, repairs: &[Repair]) -> String {
@@ -178,6 +229,21 @@ mod tests {
         }
         let text = "a: use when: asked # a note\n";
         assert_eq!(&text[parse(text, 0).unwrap().repaired[0].range()], "use when: asked");
+    }
+
+    #[test]
+    fn brackets_may_close_at_the_column_of_their_key() {
+        let text = "a: [\n  'x', # one\n  y\n]\nb: {\n  c: 1\n}\nd: [\nx,\ny\n]\ne: Use when: asked\n";
+        let read = parse(text, 0).unwrap();
+        let root = read.root.unwrap();
+        let expected =
+            serde_json::json!({"a": ["x", "y"], "b": {"c": 1}, "d": ["x", "y"], "e": "Use when: asked"});
+        assert_eq!(root.to_json(), expected);
+        let YamlValue::Map(entries) = &root.value else { panic!() };
+        assert_eq!(&text[entries[3].value.span.range()], "Use when: asked");
+        assert_eq!(read.repaired.len(), 1, "only the colon is worth a word");
+        let long = format!("a: [\n{}]\n", "x,\n".repeat(10_000));
+        assert!(parse(&long, 0).is_err());
     }
 
     #[test]

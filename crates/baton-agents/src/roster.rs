@@ -1,6 +1,6 @@
 //! All agents of a set of folders, read and validated together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use baton_core::{AgentName, choices};
 use crate::check;
 use crate::decode::{self, Decoded, KeySpans};
 use crate::files;
+use crate::format::{self, FileFormat};
 use crate::frontmatter::{self, AgentDocument};
 use crate::graph::{Edge, Graph};
-use crate::known::KnownNames;
+use crate::known::{KnownNames, OnError};
 use crate::names::{self, AgentIdentity, NameTable, Resolver};
 use crate::problem::{self, Diagnostic, Rule, Severity};
 use crate::source::{Location, SourceFile, Span};
@@ -36,6 +37,7 @@ pub struct RosterDraft {
     problems: Vec<Diagnostic>,
     files: usize,
     names: NameTable,
+    formats: BTreeMap<PathBuf, FileFormat>,
 }
 
 /// An agent together with the file it comes from.
@@ -77,13 +79,45 @@ impl RosterDraft {
     }
 
     /// The same from texts that are already in memory.
-    pub fn parse(sources: &[Arc<SourceFile>], known: &KnownNames, mut problems: Vec<Diagnostic>) -> Self {
+    pub fn parse(sources: &[Arc<SourceFile>], known: &KnownNames, problems: Vec<Diagnostic>) -> Self {
+        if known.on_error == OnError::Refuse {
+            return Self::parse_all(sources, known, problems);
+        }
+        let mut draft = Self::parse_all(sources, known, problems.clone());
+        // Without a file, others may refer to an agent that is not there.
+        let (mut used, mut reports) = (sources.to_vec(), Vec::new());
+        loop {
+            let broken = draft.broken_foreign_files();
+            if broken.is_empty() {
+                break;
+            }
+            let of_broken = |problem: &Diagnostic| broken.contains(problem.location.path());
+            draft.problems.retain(of_broken);
+            reports.extend(skipped_reports(&draft.problems));
+            used.retain(|source| !broken.contains(&source.path));
+            draft = Self::parse_all(&used, known, problems.clone());
+        }
+        draft.files = sources.len();
+        draft.problems.extend(reports);
+        draft.sort_problems();
+        draft
+    }
+
+    fn parse_all(sources: &[Arc<SourceFile>], known: &KnownNames, mut problems: Vec<Diagnostic>) -> Self {
         let mut documents: Vec<(AgentDocument, AgentIdentity)> = Vec::with_capacity(sources.len());
+        let mut formats = BTreeMap::new();
         for (nth, source) in sources.iter().enumerate() {
-            let Some(document) = frontmatter::parse(source, &mut problems) else { continue };
-            let identity = names::identify(&document, nth, &mut problems);
+            let Some(document) = frontmatter::parse(source, &mut problems) else {
+                formats.insert(source.path.clone(), format::of_unreadable(source, known));
+                continue;
+            };
+            let format = format::of(&document, known);
+            formats.insert(source.path.clone(), format);
+            let identity = names::identify(&document, format, nth, &mut problems);
             documents.push((document, identity));
         }
+        // Of two agents with one name, the one of Baton is used.
+        documents.sort_by_key(|(_, identity)| identity.format == FileFormat::Foreign);
         let names = NameTable::of(documents.iter().map(|(_, identity)| identity));
         let mut draft = Self {
             agents: BTreeMap::new(),
@@ -92,6 +126,7 @@ impl RosterDraft {
             problems,
             files: sources.len(),
             names: NameTable::default(),
+            formats,
         };
         let resolver = Resolver::new(&names);
         let mut decoded: Vec<Decoded> = documents
@@ -106,6 +141,33 @@ impl RosterDraft {
         draft.problems.extend(check::check(&draft));
         draft.sort_problems();
         draft
+    }
+
+    /// Files of other programs with errors. A file that tells nothing of its program is taken for one of those around it: in the
+    /// nearest folder upwards that has any.
+    fn broken_foreign_files(&self) -> BTreeSet<PathBuf> {
+        let errors = self.problems.iter().filter(|problem| problem.is_error());
+        let paths: BTreeSet<&Path> = errors.map(|problem| problem.location.path()).collect();
+        let foreign_folders = self.foreign_folders();
+        let is_foreign = |path: &Path| match self.formats.get(path) {
+            Some(FileFormat::Common) => {
+                path.ancestors().skip(1).find_map(|folder| foreign_folders.get(folder)).is_some_and(|is| *is)
+            }
+            format => format == Some(&FileFormat::Foreign),
+        };
+        paths.into_iter().filter(|path| is_foreign(path)).map(Path::to_owned).collect()
+    }
+
+    /// Folders with files that tell of their program, and whether none of these, also further down, is Baton's.
+    fn foreign_folders(&self) -> BTreeMap<&Path, bool> {
+        let mut folders = BTreeMap::new();
+        let told = self.formats.iter().filter(|(_, format)| **format != FileFormat::Common);
+        for (path, format) in told {
+            for folder in path.ancestors().skip(1) {
+                *folders.entry(folder).or_insert(true) &= *format == FileFormat::Foreign;
+            }
+        }
+        folders
     }
 
     fn add(&mut self, document: &AgentDocument, identity: &AgentIdentity, decoded: Decoded) {
@@ -197,6 +259,24 @@ impl RosterDraft {
         let agents = self.agents.into_iter().map(|(name, entry)| (name, entry.agent)).collect();
         Ok(Roster { agents, files, names: self.names, graph, problems: self.problems })
     }
+}
+
+/// The problems of files that are left out: none refuses the others, and each file has one that says so.
+fn skipped_reports(problems: &[Diagnostic]) -> Vec<Diagnostic> {
+    let mut reports = Vec::with_capacity(problems.len());
+    for file in problems.chunk_by(|a, b| a.location.path() == b.location.path()) {
+        let Some(first) = file.iter().find(|problem| problem.is_error()) else { continue };
+        let top = Location { span: Span::default(), ..first.location.clone() };
+        let help =
+            "correct what is reported; `on_error = \"refuse\"` in `[agents]` of baton.toml makes it an error";
+        let message = "this file of another program cannot be used and is left out";
+        reports.push(Diagnostic::new(Rule::SkippedFile, top, message, help));
+        reports.extend(file.iter().cloned().map(|problem| {
+            let severity = if problem.is_error() { Severity::Warning } else { problem.severity };
+            problem.with_severity(severity)
+        }));
+    }
+    reports
 }
 
 fn nothing_found(dirs: &[PathBuf]) -> Diagnostic {

@@ -90,8 +90,11 @@ pub struct Agent {
     pub badge: Badge,
     pub handoffs: Vec<Button>,
 
-    /// The body of the file, a minijinja template.
+    /// The body of the file: a minijinja template, unless `literal_prompt`.
     pub prompt: String,
+    /// Whether the prompt is used as it is. The body of a file of another program is no template.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub literal_prompt: bool,
 }
 
 impl Agent {
@@ -128,6 +131,7 @@ impl Agent {
             badge: Badge { color: Badge::derived_color(&name), icon: None, hidden: false },
             handoffs: Vec::new(),
             prompt: prompt.into(),
+            literal_prompt: false,
             name,
         }
     }

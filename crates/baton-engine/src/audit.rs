@@ -80,6 +80,7 @@ pub(crate) fn involved(
     if let Some(code) = code {
         detail["code"] = json!(code);
     }
+    mark_unmasked(&scope.run, [by, scope.name()], &mut detail);
     Some(entry(&scope.run, by, scope.session.bounds.invocation?.action(), decision, detail))
 }
 
@@ -120,9 +121,20 @@ pub(crate) fn of_handoff(
     actor: &AgentName,
     action: &str,
     decision: &str,
-    detail: Value,
+    mut detail: Value,
 ) -> AuditEntry {
+    mark_unmasked(run, [actor, actor], &mut detail);
     entry(run, actor, action, decision, detail)
+}
+
+/// Adds `unmasked` with those of the two agents whose files set `sanitize: false`: they pass on personal data as it is.
+fn mark_unmasked(run: &RunState, agents: [&AgentName; 2], detail: &mut Value) {
+    let is_unmasked = |name: &&AgentName| run.agents.get(*name).is_some_and(|agent| !agent.sanitize);
+    let mut unmasked: Vec<&AgentName> = agents.into_iter().filter(is_unmasked).collect();
+    unmasked.dedup();
+    if !unmasked.is_empty() {
+        detail["unmasked"] = json!(unmasked);
+    }
 }
 
 /// A guardrail of the scope's agent refused a text.

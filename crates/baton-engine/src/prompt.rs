@@ -92,7 +92,7 @@ pub(crate) fn render(scope: &Scope, skills: &Skillset) -> Result<String, Failure
 fn template(scope: &Scope) -> Result<String, Failure> {
     let agent = scope.agent();
     let section = view::rules(scope).unwrap_or_default();
-    if !is_template(&agent.prompt) {
+    if !is_template(agent) {
         return Ok(agent.prompt.clone() + &section);
     }
     let caller = &scope.run.caller;
@@ -113,8 +113,8 @@ fn template(scope: &Scope) -> Result<String, Failure> {
         .map_err(|error| Failure::Prompt { agent: agent.name.to_string(), message: error.to_string() })
 }
 
-fn is_template(source: &str) -> bool {
-    ["{{", "{%", "{#"].iter().any(|mark| source.contains(mark))
+fn is_template(agent: &Agent) -> bool {
+    !agent.literal_prompt && ["{{", "{%", "{#"].iter().any(|mark| agent.prompt.contains(mark))
 }
 
 fn compiled(source: &str) -> Result<Arc<CompiledPrompt>, minijinja::Error> {
@@ -142,8 +142,8 @@ pub(crate) fn with_note(scope: &Scope, candidates: &[ModelCandidate], parts: Vec
 
 /// The time to the minute, if the agent's template uses `now`, and the state of its workflow.
 fn note(scope: &Scope) -> Option<String> {
-    let prompt = &scope.agent().prompt;
-    let uses_now = is_template(prompt) && compiled(prompt).is_ok_and(|compiled| compiled.uses_now);
+    let agent = scope.agent();
+    let uses_now = is_template(agent) && compiled(&agent.prompt).is_ok_and(|compiled| compiled.uses_now);
     let time = uses_now.then(|| Timestamp::now().strftime("It is %Y-%m-%d %H:%M UTC.").to_string());
     let parts: Vec<String> = [time, view::situation(scope)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("{}\n\nThe message follows.\n", parts.join("\n\n")))

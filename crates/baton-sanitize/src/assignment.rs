@@ -1,10 +1,16 @@
 //! Names of secrets with a value behind them: `password = x`, `"token": "x"`, `API_KEY=x`, `my password is x`,
 //! `Authorization: Bearer x`, `--secret x`, `<password>x</password>`. The name stays, the value goes.
+//!
+//! What is assigned to a name that ends with `password`, `secret` or `token` is masked whatever it says, as the specification
+//! demands (H2). For all other names and forms, [`super::plain`] tells a secret from an ordinary word.
 
 use std::ops::Range;
 
 use super::plain::{Bare, Joint, is_plain_word, is_reference};
-use super::{Found, is_marked, run};
+use super::{CARD, EMAIL, Found, REDACTED, is_marked, run};
+
+/// Endings of names whose assignments are always masked.
+const ALWAYS: &[&str] = &["password", "secret", "token"];
 
 /// How sensitive names end, without what joins their words.
 const ENDINGS: &[&str] = &[
@@ -52,11 +58,17 @@ const NAME: usize = 32;
 /// How much may stand between a name, its joint and its value.
 const GAP: usize = 32;
 
+/// Two passes: what one takes as a value may hold a name that the other has to see.
 pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    scan(text, found, Name::assigned_value);
+    scan(text, found, Name::stated_value);
+}
+
+fn scan<'a>(text: &'a str, found: &mut Vec<Found>, secret: fn(&Name<'a>) -> Option<Range<usize>>) {
     let mut at = 0;
     while at < text.len() {
         let end = run(text.as_bytes(), at, is_name_byte);
-        let seen = (end > at).then(|| Name { text, at: at..end }.secret()).flatten();
+        let seen = (end > at).then(|| secret(&Name { text, at: at..end })).flatten();
         at = match seen {
             Some(secret) => {
                 let next = secret.end;
@@ -104,8 +116,63 @@ impl<'a> Name<'a> {
         &self.text[self.at.clone()]
     }
 
-    /// Where its value stands, if it has one that should not be read.
-    fn secret(&self) -> Option<Range<usize>> {
+    /// `password: x`, `token = x`: the name ends with a word of [`ALWAYS`], and only white space surrounds the joint.
+    fn assigned_value(&self) -> Option<Range<usize>> {
+        let name = self.name().as_bytes();
+        let ends = |word: &&str| {
+            let start = name.len().checked_sub(word.len());
+            start.is_some_and(|start| name[start..].eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if !ALWAYS.iter().any(ends) {
+            return None;
+        }
+        let at = self.behind_space(self.at.end);
+        let rest = &self.text[at..];
+        let start = match rest.as_bytes().first()? {
+            // `token::Kind` is a path.
+            b':' if rest.starts_with("::") => return None,
+            b':' if rest.starts_with(":=") => at + 2,
+            b'=' if rest.starts_with("=>") => at + 2,
+            b'=' if rest.starts_with("==") || rest.starts_with("=~") => {
+                let start = at + run(rest.as_bytes(), 0, |byte| matches!(byte, b'=' | b'~'));
+                // `password == other` compares; `password==x` may hold the password itself.
+                let is_spaced = self.text[start..].starts_with(char::is_whitespace);
+                return if is_spaced { None } else { self.always_masked(start) };
+            }
+            b':' | b'=' => at + 1,
+            _ => return None,
+        };
+        let emphasis = run(self.text.as_bytes(), start, |byte| byte == b'*');
+        let behind = self.behind_space(emphasis);
+        let start = if behind > emphasis { behind } else { self.behind_space(start) };
+        self.always_masked(start)
+    }
+
+    fn behind_space(&self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        at + rest.len() - rest.trim_start().len()
+    }
+
+    /// The value at `start`, if there is anything to hide in it.
+    fn always_masked(&self, start: usize) -> Option<Range<usize>> {
+        let (quote, within) = quote(self.text, start);
+        let quoted_end = quote.map(|quote| self.quoted_end(&quote, within)).filter(|end| *end > within);
+        if let Some(end) = quoted_end {
+            // `"a"b` is one value.
+            let is_joined = self.text[end..].chars().nth(1).is_some_and(char::is_alphanumeric);
+            let value = if is_joined { start..assigned_end(self.text, end) } else { within..end };
+            return has_content(&self.text[value.clone()]).then_some(value);
+        }
+        let start = run(self.text.as_bytes(), start, |byte| matches!(byte, b'"' | b'\'' | b'`'));
+        // `token: Bearer x`: the second word is the value.
+        let second = scheme(self.text, start);
+        let end = assigned_end(self.text, start).max(assigned_end(self.text, second));
+        let value = &self.text[start..end];
+        has_content(value).then(|| start..start + trimmed(value).len())
+    }
+
+    /// Where the value stands in all forms in which it may be an ordinary word.
+    fn stated_value(&self) -> Option<Range<usize>> {
         if self.name().eq_ignore_ascii_case("bearer") {
             return self.bearer();
         }
@@ -164,7 +231,7 @@ impl<'a> Name<'a> {
     }
 
     /// Up to the quote that closes it, or else to the end of the line.
-    fn quoted(&self, quote: &Quote, start: usize) -> Option<Range<usize>> {
+    fn quoted_end(&self, quote: &Quote, start: usize) -> usize {
         let bytes = self.text.as_bytes();
         let (mut end, mut slashes) = (start, 0);
         while end < bytes.len() && bytes[end] != b'\n' && !quote.closes(bytes[end], slashes) {
@@ -173,7 +240,11 @@ impl<'a> Name<'a> {
         }
         let is_closed = bytes.get(end) == Some(&quote.sign);
         // The closing quote's own slashes stay with it.
-        let end = if is_closed { end - slashes.min(quote.slashes) } else { end };
+        if is_closed { end - slashes.min(quote.slashes) } else { end }
+    }
+
+    fn quoted(&self, quote: &Quote, start: usize) -> Option<Range<usize>> {
+        let end = self.quoted_end(quote, start);
         let value = &self.text[start..end];
         // Labels in forms and catalogues: `"password": "Password"`.
         let is_label = value.eq_ignore_ascii_case(self.name());
@@ -302,10 +373,25 @@ fn scheme(text: &str, at: usize) -> usize {
 
 /// Up to a space, a quote, a tag, or what begins the next pair.
 fn bare_end(text: &str, start: usize) -> usize {
+    value_end(text, start, |bytes, at| match bytes[at] {
+        b'\'' => !bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric),
+        _ => true,
+    })
+}
+
+/// Like [`bare_end`], but a quote or `<` within a word belongs to it.
+fn assigned_end(text: &str, start: usize) -> usize {
+    value_end(text, start, |bytes, at| match bytes[at] {
+        b'<' => begins_tag(&bytes[at + 1..]),
+        _ => !bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric),
+    })
+}
+
+/// `closes` decides about the quotes and `<`.
+fn value_end(text: &str, start: usize, closes: impl Fn(&[u8], usize) -> bool) -> usize {
     let bytes = text.as_bytes();
     let ends = |at: usize| match bytes[at] {
-        b'"' | b'`' | b'<' => true,
-        b'\'' => !bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric),
+        b'"' | b'`' | b'\'' | b'<' => closes(bytes, at),
         b'&' | b';' | b',' => begins_pair(&bytes[at + 1..]),
         byte => byte.is_ascii_whitespace(),
     };
@@ -318,7 +404,29 @@ fn begins_pair(rest: &[u8]) -> bool {
     name > 0 && matches!(rest.get(name), Some(b'=' | b':'))
 }
 
-/// Without the punctuation of the sentence or structure around it.
+/// `</b>`, `<br>`.
+fn begins_tag(rest: &[u8]) -> bool {
+    let name =
+        rest.iter().take(NAME).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'/').count();
+    name > 0 && (rest[0] == b'/' || rest.get(name) == Some(&b'>'))
+}
+
+/// Without the punctuation of the sentence or structure around it. `!` is more often part of a password.
 fn trimmed(value: &str) -> &str {
-    value.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}', '\\', '*'])
+    value.trim_end_matches(['.', ',', ';', ':', '?', ')', ']', '}', '\\', '*'])
+}
+
+/// Whether there is more in a value than marks, brackets and signs that others use to hide one.
+fn has_content(value: &str) -> bool {
+    let mut rest = value;
+    while let Some(c) = rest.chars().next() {
+        if let Some(mark) = [REDACTED, EMAIL, CARD].iter().find(|mark| rest.starts_with(**mark)) {
+            rest = &rest[mark.len()..];
+        } else if c.is_whitespace() || "{}[]()<>|,;:.=-*•…\"'`\\?".contains(c) {
+            rest = &rest[c.len_utf8()..];
+        } else {
+            return true;
+        }
+    }
+    false
 }

@@ -7,7 +7,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Found>) {
     let signs = text.match_indices('@').chain(text.match_indices("%40"));
     for (at, sign) in signs {
         let (before, after) = (&text[..at], &text[at + sign.len()..]);
-        let local = local(before);
+        let local = local(before, sign);
         let Some(domain) = domain(after) else { continue };
         if !local.is_empty() && !is_remote_of_git(local, &after[domain..]) {
             let end = at + sign.len() + domain;
@@ -16,8 +16,9 @@ pub(super) fn find(text: &str, found: &mut Vec<Found>) {
     }
 }
 
-fn local(before: &str) -> &str {
-    let is_local = |c: char| is_letter(c) || matches!(c, '.' | '_' | '+' | '-' | '\'');
+fn local<'a>(before: &'a str, sign: &str) -> &'a str {
+    let is_local =
+        |c: char| is_letter(c) || matches!(c, '.' | '_' | '+' | '-' | '\'') || (c == '%' && sign == "@");
     let start =
         before.len() - before.chars().rev().take_while(|c| is_local(*c)).map(char::len_utf8).sum::<usize>();
     before[start..].trim_start_matches(['.', '-', '\''])
@@ -30,7 +31,7 @@ fn domain(after: &str) -> Option<usize> {
     let (mut end, mut start) = (None, 0);
     for (nth, label) in after[..length].split('.').enumerate() {
         let name = label.trim_end_matches('-');
-        if label.is_empty() || (nth == 0 && (name.is_empty() || is_scale(name))) {
+        if nth == 0 && is_scale(name) {
             break;
         }
         if nth > 0 && name.chars().take(2).filter(|c| c.is_alphabetic()).count() == 2 {

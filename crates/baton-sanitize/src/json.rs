@@ -1,6 +1,6 @@
 //! The same for JSON: what a key says about its value counts as much as what the value says itself.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{Mask, REDACTED, assignment, plain, sanitize};
 
@@ -10,8 +10,23 @@ pub fn sanitize_value(value: &Value, mask: Mask) -> Value {
         Value::String(text) => Value::String(sanitize(text, mask).into_owned()),
         Value::Array(items) => items.iter().map(|item| sanitize_value(item, mask)).collect(),
         Value::Object(entries) => Value::Object(sanitized(entries, mask)),
-        other => other.clone(),
+        Value::Number(number) => sanitized_number(number, mask),
+        Value::Null | Value::Bool(_) => value.clone(),
     }
+}
+
+/// A number that is a card's becomes a mark.
+fn sanitized_number(number: &Number, mask: Mask) -> Value {
+    // Cards have 13 to 19 digits.
+    let may_be_card = number.as_f64().is_some_and(|number| (1e12..1e19).contains(&number.abs()));
+    if may_be_card {
+        let text = number.to_string();
+        let clean = sanitize(&text, mask);
+        if clean != text {
+            return Value::String(clean.into_owned());
+        }
+    }
+    Value::Number(number.clone())
 }
 
 fn sanitized(entries: &Map<String, Value>, mask: Mask) -> Map<String, Value> {
@@ -30,7 +45,7 @@ fn sanitized(entries: &Map<String, Value>, mask: Mask) -> Map<String, Value> {
 fn redacted(value: &Value, mask: Mask) -> Value {
     match value {
         Value::String(text) if text.is_empty() || plain::is_reference(text) => value.clone(),
-        Value::String(_) => Value::String(REDACTED.to_owned()),
+        Value::String(_) | Value::Number(_) => Value::String(REDACTED.to_owned()),
         Value::Array(items) => items.iter().map(|item| redacted(item, mask)).collect(),
         other => sanitize_value(other, mask),
     }

@@ -1,6 +1,9 @@
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use regex::Regex;
 use serde_json::json;
 
 use super::{Mask, sanitize, sanitize_value};
@@ -63,14 +66,12 @@ fn h2_cards_with_a_right_check_digit() {
         ("Kartennummer 4111 1111 1111 1112", "Kartennummer [CARD]"),
     ]);
     stays(&[
-        "4111111111111112",
         "4111 1111 1111 1112",
         "0000 0000 0000 0000",
         "+49 170 1234567 and (415) 555-2671",
         "550e8400-e29b-41d4-a716-446655440000",
         "12345678-1234-4123-8123-123456789012",
         "2024-01-02 2024-01-03, 2026-10-05 1030",
-        "3.4111111111111111 and 4111111111111111.5",
         "1700000000004 1712345678901 1712345678901234567",
         "x4111111111111111 4111111111111111y",
         "41111111111111114111111111111111",
@@ -78,8 +79,80 @@ fn h2_cards_with_a_right_check_digit() {
         "IMEI 490154203237518",
         "EAN 4006381333931, ISBN 978-3-16-148410-0, order 4500012345678",
         "IBAN DE89 3704 0044 0532 0130 00",
-        "the card was lost\norder 1234567890123456",
-        "customer 1234567890123456 has card 12",
+    ]);
+}
+
+/// The specification's `\b\d{16}\b`: no check digit, no network, no word before it.
+#[test]
+fn h2_any_sixteen_digits() {
+    becomes(&[
+        ("4111111111111112", "[CARD]"),
+        ("order 1234567890123456, thanks", "order [CARD], thanks"),
+        ("0000000000000000", "[CARD]"),
+        ("3.4111111111111111 and 4111111111111111.5", "3.[CARD] and [CARD].5"),
+        ("#1700000000123456/2", "#[CARD]/2"),
+        ("٤١١١١١١١١١١١١١١١ ４１１１１１１１１１１１１１１１", "[CARD] [CARD]"),
+    ]);
+    stays(&[
+        "123456789012345",
+        "12345678901234567",
+        "a1234567890123456",
+        "1234567890123456_x",
+        "é1234567890123456",
+    ]);
+    let numbers = json!({"card": 4_111_111_111_111_112_u64, "at": 1_700_000_000_123_u64, "n": -3, "x": 0.5});
+    let clean = json!({"card": "[CARD]", "at": 1_700_000_000_123_u64, "n": -3, "x": 0.5});
+    assert_eq!(sanitize_value(&numbers, Mask::Everything), clean);
+    assert_eq!(sanitize_value(&numbers, Mask::SecretsOnly), numbers);
+}
+
+/// The specification's `(password|secret|token)\s*[:=]\s*\S+`: any value, also an ordinary word.
+#[test]
+fn h2_any_assignment_to_a_password_secret_or_token() {
+    becomes(&[
+        ("secret: correct", "secret: [REDACTED]"),
+        ("Password: required", "Password: [REDACTED]"),
+        ("TOKEN = null, x", "TOKEN = [REDACTED], x"),
+        ("my_token:abc", "my_token:[REDACTED]"),
+        ("Enter the password:\n\nhunter2\nbye", "Enter the password:\n\n[REDACTED]\nbye"),
+        ("secret \t\n = \n hunter2", "secret \t\n = \n [REDACTED]"),
+        ("**Password:** required", "**Password:** [REDACTED]"),
+        ("password: hunter2!", "password: [REDACTED]"),
+        ("password: ab\"cd<e", "password: [REDACTED]"),
+        ("password=\"a\"b c", "password=[REDACTED] c"),
+        ("password==hunter2", "password==[REDACTED]"),
+        ("token: $TICKET, secret=$X", "token: [REDACTED], secret=[REDACTED]"),
+        ("token: Bearer abc", "token: [REDACTED]"),
+        ("token: [REDACTED]hunter2", "token: [REDACTED]"),
+        ("password is token: hunter2", "password is [REDACTED]: [REDACTED]"),
+        ("login(password=password, token=None)", "login(password=[REDACTED], token=[REDACTED])"),
+        ("cost per token: 0.002", "cost per token: [REDACTED]"),
+        ("fn login(token: Token, password: &str)", "fn login(token: [REDACTED], password: [REDACTED])"),
+        ("const token = await getToken(user);", "const token = [REDACTED] getToken(user);"),
+    ]);
+    let value = json!({"password": 123_456, "token": true, "secret": null});
+    let clean = json!({"password": "[REDACTED]", "token": true, "secret": null});
+    assert_eq!(sanitize_value(&value, Mask::SecretsOnly), clean);
+}
+
+/// Conversations stay readable: numbers, dates, versions and code without such assignments.
+#[test]
+fn h2_what_is_never_masked() {
+    stays(&[
+        "2026-11-17T23:14:05.123456Z, 17.11.2026 23:14, 20261117231405",
+        "v1.24.3-rc.1+build.20261117, 1.0.0, 10.0.19041.1, sha256:9f86d081884c7d659a2feaa0c55ad015",
+        "550e8400-e29b-41d4-a716-446655440000, 12345678-1234-4123-8123-123456789012",
+        "order 4500012345678, invoice 2026-000123, ticket ABC-12345, ISBN 978-3-16-148410-0, IMEI 490154203237518",
+        "17 digits: 12345678901234567; 15: 123456789012345; snowflake 1187432109876543210",
+        "192.168.10.1:8080, ::1, fe80::1ff:fe23:4567:890a, 52.520008, 13.404954, +49 30 1234567",
+        "1,234,567,890,123,456 and 1_234_567_890_123_456 and 0x1234567890abcdef",
+        "fn parse(input: &str) -> Result<Ast, Error> { let x = input.trim(); Ok(x.into()) }",
+        "const total = items.reduce((sum, item) => sum + item.price, 0);",
+        "SELECT id, name FROM users WHERE created_at > '2026-01-01' AND total = 12.5;",
+        "if password == other { token::Kind } else { Token::new() }",
+        "the token limit is 4096; max_tokens: 100; token_count = 7; reset your password in the settings",
+        "{\"max_tokens\": 100, \"tokenizer\": \"bpe\", \"secrets\": 2}",
+        "def add(a: int, b: int = 0) -> int: return a + b",
     ]);
 }
 
@@ -94,7 +167,6 @@ fn h2_g19_values_of_secrets() {
         ("**Password:** hunter2", "**Password:** [REDACTED]"),
         ("passwd = 'p w d'", "passwd = '[REDACTED]'"),
         ("DB_PASSWORD=\"a\\\"b\" x", "DB_PASSWORD=\"[REDACTED]\" x"),
-        ("secret: correct", "secret: correct"),
         ("client secret: Zx81", "client secret: [REDACTED]"),
         ("client_secret => 'Zx81'", "client_secret => '[REDACTED]'"),
         ("API key: abc123", "API key: [REDACTED]"),
@@ -170,22 +242,16 @@ fn h2_ordinary_words_stay() {
     stays(&[
         "the token limit is 4096",
         "max_tokens: 100, tokens: 5, token_count = 7",
-        "password reset, Password: required, password: string",
+        "password reset, passwd: string, api_key: required",
         "The password is wrong. The token is expired. The secret is patience.",
         "The token is a string that you get from us",
-        "Password: the one that you chose at first",
-        "cost per token: 0.002, time per token: 12ms",
+        "Passcode: the one that you chose at first",
         "the token is 4096 bytes long",
-        "token = lexer.next_token()",
-        "fn login(token: Token, password: &str, secret: Option<String>)",
-        "login(password=password, token=None)",
-        "password = os.environ[\"DB_PASSWORD\"]",
-        "token: $TICKET_TOKEN, secret: ${SECRET}, password: {{ password }}, api_key=<key>",
-        "if password == other { token::Kind }",
+        "password: {{ password }}, api_key=<key>",
         "\"token\": {\"type\": \"x\"}, \"secret\": null, \"password\": \"\"",
         "`token` is `string`",
         "Password: ********",
-        "let secret: &[u8] = token; Token: n/a; passphrase: required",
+        "passphrase: required",
         "PWD=/home/jane pass: 12 fail: 3",
         "sk-learn-based-estimator, task-0123456789abcdef0123",
         "postgres://user@host/db http://host:8420/x@y postgres://u:${PASSWORD}@h/d",
@@ -195,9 +261,6 @@ fn h2_ordinary_words_stay() {
         "Authorization: Basic auth is used",
         "Authorization: J. Smith, CFO",
         "Authorization: Smith",
-        "Token: USDC, network: Polygon",
-        "Security token: RSA SecurID",
-        "Password: min. 8 characters",
         "https://medium.com/@jane/title, @scope/x@1.2.3, uses: actions/checkout@v4, x@sha256:abc",
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
         "| `token` | string | The token |\n| password | text | min 8 |",
@@ -206,19 +269,18 @@ fn h2_ordinary_words_stay() {
     ]);
 }
 
-/// Code stays code for whoever reviews it.
+/// Code stays code for its reviewers, unless it assigns to a name that ends with `password`, `secret` or `token`.
 #[test]
 fn h2_code_stays() {
     stays(&[
-        "const token = await getToken(user);",
-        "password = user.password; token = response.data.token; let t = Auth { token: &self.token };",
-        "token = tokens[pos]; Token token = lexer->next();",
-        "WHERE password = :password AND token = @token AND secret = %s AND api_key = ?",
-        "def f(token: str = None, *, password: Optional[str] = None) -> Token:",
-        "let token = match self { A => b };",
-        "password: !ENV DB_PASSWORD",
+        "passwd = user.password; api_key = response.data.token; let t = Auth { apikey: &self.token };",
+        "Token next = lexer->next(); list.push(tokens[pos]);",
+        "WHERE passwd = :passwd AND passcode = @passcode AND api_key = %s AND credential = ?",
+        "def f(api_key: str = None, *, passwd: Optional[str] = None) -> Token:",
+        "let credential = match self { A => b };",
+        "passwd: !ENV DB_PASSWORD",
         "fetch(url, {credentials: 'include'})",
-        "password: z.string().min(8), secret: process.env.SECRET",
+        "passwd: z.string().min(8), api_key: process.env.SECRET",
     ]);
 }
 
@@ -299,6 +361,20 @@ fn x32_hostile_texts_of_any_length_end() {
         "passphrase=a(,",
         "passphrase=$A ",
         "passphrase= a b",
+        "token \n",
+        "token \n= \n",
+        "token=[REDACTED]",
+        "token=\"[REDACTED]\"",
+        "token==",
+        "token=Bearer ",
+        "token=**",
+        "token=<",
+        "token=a<a",
+        "token='a'a",
+        "a%40a",
+        "%40@",
+        "1234567890123456",
+        "٤",
     ];
     for piece in pieces {
         let text = piece.repeat(LONG / piece.len());
@@ -347,6 +423,128 @@ fn secret() -> impl Strategy<Value = (String, String)> {
     ];
     (random, proptest::sample::select(frames.to_vec()))
         .prop_map(|(random, (before, after))| (format!("{before}{random}{after}"), random))
+}
+
+/// The three expressions of the specification, and what Baton does not take for an address, a secret or its end.
+static SPECIFICATION: LazyLock<Specification> = LazyLock::new(Specification::new);
+
+struct Specification {
+    email: Regex,
+    card: Regex,
+    assignment: Regex,
+    /// Where a value ends although no space follows: a closing quote, the next pair, a tag.
+    end: Regex,
+}
+
+impl Specification {
+    fn new() -> Self {
+        let new = |text: &str| Regex::new(text).unwrap();
+        Self {
+            email: new(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b"),
+            card: new(r"\b\d{16}\b"),
+            assignment: new(r"(?i-u)(?:password|secret|token)(?u)\s*[:=]\s*(\S+)"),
+            end: new(r#"["'`](?:[^A-Za-z0-9]|$)|[&;,][A-Za-z0-9_."' -]{1,32}[=:]|</|<[A-Za-z0-9]+>"#),
+        }
+    }
+
+    /// The ranges that have to be masked.
+    fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let is_address = |found: &str, rest: &str| {
+            let is_remote = found.starts_with("git@") && rest.starts_with([':', '/']);
+            !is_remote && !found.contains("@1x") && !found.contains("@2x")
+        };
+        let emails = self.email.find_iter(text).filter(|m| is_address(m.as_str(), &text[m.end()..]));
+        let mut all: Vec<Range<usize>> = emails.map(|m| m.range()).collect();
+        all.extend(self.card.find_iter(text).map(|m| m.range()));
+        for captures in self.assignment.captures_iter(text) {
+            let value = captures.get(1).unwrap();
+            let is_path = value.as_str().starts_with(':');
+            // The next pair may have spaces in its name.
+            let end =
+                self.end.find(&text[value.start()..]).map_or(value.len(), |end| end.start().min(value.len()));
+            all.extend((!is_path).then(|| value.start()..value.start() + end));
+        }
+        all
+    }
+}
+
+/// Words, signs and spaces of which the finders make something, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "password",
+        "Secret",
+        "TOKEN",
+        "my_",
+        "key",
+        " is ",
+        "=",
+        ": ",
+        ":",
+        " ",
+        "  ",
+        "\n",
+        "\t",
+        "\"",
+        "'",
+        "`",
+        ",",
+        ";",
+        "&",
+        "<b>",
+        ".",
+        "-",
+        "_",
+        "*",
+        "(",
+        ")",
+        "{",
+        "[",
+        "/",
+        "!",
+        "$",
+        "%",
+        "%40",
+        "@",
+        "a",
+        "b1",
+        "x",
+        "com",
+        "git",
+        "2x",
+        "png",
+        "1234567890123456",
+        "4111",
+        "111111111111",
+        "1",
+        "é",
+        "中",
+        "Bearer ",
+        "|",
+        "[REDACTED]",
+        "[CARD]",
+        "==",
+        "=>",
+        "\\",
+        "sk-",
+        "https://",
+    ];
+    proptest::collection::vec(proptest::sample::select(pieces), 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever the specification's expressions match is masked: all its letters and digits.
+    #[test]
+    fn h2_covers_the_specification(text in pieces()) {
+        let found = super::found(&text, Mask::Everything);
+        let is_found = |at: usize| found.iter().any(|found| found.at.contains(&at));
+        for range in SPECIFICATION.ranges(&text) {
+            let inside = text[range.clone()].replace("[REDACTED]", "..........").replace("[CARD]", "......");
+            let left = inside.char_indices().find(|(at, c)| c.is_alphanumeric() && !is_found(range.start + at));
+            prop_assert!(left.is_none(), "{:?} in {:?} is not masked", &text[range.clone()], text);
+        }
+    }
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use baton_core::AgentName;
 use baton_core::agent::ModelName;
 use baton_models::registry::WELL_KNOWN;
 
-use crate::config::{Config, ConfigError, FILE_NAME, ModelsConfig, upwards};
+use crate::config::{AuthMode, Config, ConfigError, FILE_NAME, ModelsConfig, upwards};
 
 /// Where agents are loaded from and what they may refer to.
 #[derive(Debug)]
@@ -66,6 +66,12 @@ impl Project {
         let mut known = Self::known_models(&self.config);
         known.mcp_servers = self.config.mcp.servers.keys().cloned().collect();
         known.mcp_servers.extend(self.mcp_json().unwrap_or_default());
+        known.on_error = self.config.agents.on_error;
+        // On a shared server, only the operator may let personal data through.
+        known.allow_unmasked = match (&self.config.agents.allow_unmasked, self.config.auth.mode) {
+            (None, AuthMode::Open) => None,
+            (allowed, _) => Some(allowed.clone().unwrap_or_default()),
+        };
         let models = self.config.models.clone();
         known.prices = Prices::new(move |names| first_unpriced(&models, names));
         known

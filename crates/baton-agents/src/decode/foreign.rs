@@ -128,7 +128,7 @@ impl<'a> AgentDecoder<'a> {
 
 /// What a tool name of another program is here.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ForeignTool {
+pub(crate) enum ForeignTool {
     /// Not foreign at all.
     Native,
     Same(String),
@@ -181,7 +181,7 @@ const TOOLS: &[(&str, Option<&str>)] = &[
     ("write_todos", None),
 ];
 
-pub(super) fn tool(text: &str, known: &KnownNames) -> ForeignTool {
+pub(crate) fn tool(text: &str, known: &KnownNames) -> ForeignTool {
     if known.tools.contains(text) || text.starts_with("mcp:") {
         return ForeignTool::Native;
     }

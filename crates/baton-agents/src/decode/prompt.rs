@@ -4,68 +4,138 @@ use std::collections::HashSet;
 
 use baton_core::agent::{AgentKind, Collaboration};
 
-use super::template::{self, NameRole, TEMPLATES, TemplateMention, is_filter, is_global, is_test};
+use super::template::{self, NameRole, Output, TEMPLATES, TemplateMention, is_filter, is_global, is_test};
 use super::{AgentDecoder, is_local};
+use crate::format::FileFormat;
 use crate::graph::EdgeKind;
 use crate::names::shortened;
-use crate::problem::Rule;
+use crate::problem::{Diagnostic, Rule, Severity};
 use crate::source::Span;
 
 /// What a template can see.
 pub const VARIABLES: &[&str] = &["agent", "agents", "now", "tenant", "thread_id", "user", "workflow"];
+/// Those of them that are texts and have no attributes.
+const TEXTS: &[&str] = &["now", "tenant", "thread_id", "user"];
 /// Tags that read other templates, of which there are none.
 const OTHER_TEMPLATES: &[&str] = &["extends", "from", "import", "include"];
 /// A template with more unknown names than this has one mistake, not many.
 const MAX_REPORTED: usize = 20;
 
+/// A body as the engine uses it.
+pub(super) struct Prompt {
+    pub(super) text: String,
+    /// Not a template.
+    pub(super) is_literal: bool,
+}
+
 impl AgentDecoder<'_> {
-    pub(super) fn prompt(&mut self, kind: &AgentKind) -> String {
+    pub(super) fn prompt(&mut self, kind: &AgentKind) -> Prompt {
         let body = self.document.body();
+        let literal = || Prompt { text: body.to_owned(), is_literal: true };
         if !is_local(kind) {
-            return body.to_owned();
+            return literal();
         }
         if body.is_empty() {
-            self.problems.push(crate::problem::Diagnostic::new(
+            self.problems.push(Diagnostic::new(
                 Rule::MissingKey,
                 self.document.top(),
                 "the agent has no prompt",
                 "write below the frontmatter what the agent should do",
             ));
         }
-        match TEMPLATES.template_from_str(body) {
-            Ok(template) => {
-                let mut undeclared = template.undeclared_variables(false);
-                undeclared.retain(|name| !VARIABLES.contains(&name.as_str()) && !is_global(name));
-                self.unknown_names(body, &undeclared);
-            }
-            Err(error) => self.invalid_template(&error),
+        if self.format == FileFormat::Foreign {
+            return literal();
         }
-        body.to_owned()
+        match self.template(body) {
+            Some(text) => Prompt { text, is_literal: false },
+            None => {
+                self.literal_body();
+                literal()
+            }
+        }
+    }
+
+    /// The template with every `{{ … }}` escaped that uses no variable of Baton. `None` if the body is no template at all.
+    fn template(&mut self, body: &str) -> Option<String> {
+        // Without a key of Baton and without its variables, braces are what the prompt is about.
+        let may_be_literal = self.format == FileFormat::Common && !uses_variables(body);
+        let outputs = template::outputs(body);
+        let is_ours = |output: &Output<'_>| self.format == FileFormat::Baton && uses_variables(output.source);
+        let no_expression = |output: &&Output<'_>| !output.is_expression && !is_ours(output);
+        let mut literal: Vec<&Output<'_>> = outputs.iter().filter(no_expression).collect();
+        let escaped = Escaped::new(body, &literal);
+        let undeclared = match TEMPLATES.template_from_str(&escaped.text) {
+            Ok(template) => unknown_variables(&template),
+            Err(_) if may_be_literal => return None,
+            Err(error) => {
+                self.invalid_template(&escaped, &error);
+                return Some(body.to_owned());
+            }
+        };
+        let strange = outputs.iter().filter(|output| output.is_expression && is_strange(output, &undeclared));
+        literal.extend(strange);
+        literal.sort_unstable_by_key(|output| output.at);
+        let escaped = Escaped::new(body, &literal);
+        let wrong = wrong_names(&escaped.text, &undeclared);
+        if may_be_literal && wrong.iter().any(|mention| mention.role != NameRole::Variable) {
+            return None;
+        }
+        self.report_literal(&literal, &undeclared);
+        self.unknown_names(&escaped, &wrong);
+        Some(escaped.text)
+    }
+
+    fn literal_body(&mut self) {
+        let span = self.document.top().span;
+        let message = "the body is no template of Baton and is used as it is";
+        let help = "nothing to do; to write a template, use one of Baton's variables or keys";
+        self.report(Rule::LiteralBody, span, message, help);
+    }
+
+    /// Tags that stay as they are. One that looks like a misspelt variable is a warning.
+    fn report_literal(&mut self, literal: &[&Output<'_>], undeclared: &HashSet<String>) {
+        for output in literal.iter().take(MAX_REPORTED) {
+            let start = self.document.body.start + output.at;
+            let names = template::mentions_in_expression(output.source).into_iter();
+            let unknown =
+                names.clone().find(|name| undeclared.contains(name.name)).filter(|_| output.is_expression);
+            let (span, what) = match unknown {
+                Some(name) => {
+                    (Span::new(start + 2 + name.at, start + 2 + name.at + name.name.len()), name.name)
+                }
+                None => (Span::new(start, start + 2 + output.source.len()), ""),
+            };
+            let near = crate::names::nearest(
+                what,
+                VARIABLES.iter().copied(),
+                |length| if length < 5 { 1 } else { 2 },
+            );
+            let message = match what {
+                "" => "this `{{` opens no expression with a variable of Baton: the text stays as it is"
+                    .to_owned(),
+                what => format!("`{}` is not a variable of Baton: the text stays as it is", shortened(what)),
+            };
+            let help = near.first().map_or_else(
+                || format!("templates see `{}`", VARIABLES.join("`, `")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let problem = Diagnostic::new(Rule::UnknownVariable, self.document.locate(span), message, help);
+            let severity = if near.is_empty() { Severity::Note } else { Severity::Warning };
+            self.problems.push(problem.with_severity(severity));
+        }
     }
 
     /// What a template that compiles would stumble over when it runs, each name once.
-    fn unknown_names(&mut self, body: &str, undeclared: &HashSet<String>) {
-        let mut seen = HashSet::new();
-        let wrong = template::mentions(body).into_iter().filter(|TemplateMention { name, role, .. }| {
-            seen.insert((*role, *name))
-                && match role {
-                    NameRole::Tag => OTHER_TEMPLATES.contains(name),
-                    NameRole::Filter => !is_filter(name),
-                    NameRole::Test => !is_test(name),
-                    NameRole::Call | NameRole::Variable => undeclared.contains(*name),
-                    NameRole::Other => false,
-                }
-        });
-        let mut wrong: Vec<TemplateMention<'_>> = wrong.collect();
-        // Errors first, so that none of them is among those left out.
-        wrong.sort_by_key(|mention| mention.role == NameRole::Variable);
+    fn unknown_names(&mut self, escaped: &Escaped, wrong: &[TemplateMention<'_>]) {
         for mention in wrong.iter().take(MAX_REPORTED) {
-            self.unknown_name(mention);
+            let mention = TemplateMention { at: escaped.original(mention.at), ..*mention };
+            self.unknown_name(&mention);
         }
         if let Some(next) = wrong.get(MAX_REPORTED) {
             let message =
                 format!("the template uses {} more names that do not exist", wrong.len() - MAX_REPORTED);
-            let span = self.in_body(next);
+            let next = TemplateMention { at: escaped.original(next.at), ..*next };
+            let span = self.in_body(&next);
             self.report(Rule::UnknownVariable, span, message, "correct the ones above first");
         }
     }
@@ -100,10 +170,12 @@ impl AgentDecoder<'_> {
         Span::new(start, start + mention.name.len())
     }
 
-    fn invalid_template(&mut self, error: &minijinja::Error) {
+    fn invalid_template(&mut self, escaped: &Escaped, error: &minijinja::Error) {
         let start = self.document.body.start;
         let span = match (error.range(), error.line()) {
-            (Some(range), _) => Span::new(start + range.start, start + range.end),
+            (Some(range), _) => {
+                Span::new(start + escaped.original(range.start), start + escaped.original(range.end))
+            }
             (None, line) => {
                 let first = self.document.source.position(start).line;
                 let at = self.document.source.line_start(first + line.unwrap_or(1) - 1).max(start);
@@ -168,6 +240,80 @@ impl AgentDecoder<'_> {
             }
         }
         found
+    }
+}
+
+/// Whether a text mentions a variable of Baton where a template would.
+fn uses_variables(body: &str) -> bool {
+    let is_ours = |mention: &TemplateMention<'_>| {
+        mention.role == NameRole::Variable && VARIABLES.contains(&mention.name)
+    };
+    template::mentions(body).iter().any(is_ours)
+}
+
+fn unknown_variables(template: &minijinja::Template<'_, '_>) -> HashSet<String> {
+    let mut undeclared = template.undeclared_variables(false);
+    undeclared.retain(|name| !VARIABLES.contains(&name.as_str()) && !is_global(name));
+    undeclared
+}
+
+/// Whether an expression uses what Baton does not have: another variable or function, or an attribute of a text.
+fn is_strange(output: &Output<'_>, undeclared: &HashSet<String>) -> bool {
+    template::mentions_in_expression(output.source).iter().any(|mention| match mention.role {
+        NameRole::Variable if TEXTS.contains(&mention.name) => {
+            output.source[mention.at + mention.name.len()..].trim_start().starts_with('.')
+        }
+        NameRole::Variable | NameRole::Call => undeclared.contains(mention.name),
+        _ => false,
+    })
+}
+
+/// Names that do not exist, each once. Errors come first, so that none of them is among those left out.
+fn wrong_names<'t>(text: &'t str, undeclared: &HashSet<String>) -> Vec<TemplateMention<'t>> {
+    let mut seen = HashSet::new();
+    let wrong = template::mentions(text).into_iter().filter(|TemplateMention { name, role, .. }| {
+        seen.insert((*role, *name))
+            && match role {
+                NameRole::Tag => OTHER_TEMPLATES.contains(name),
+                NameRole::Filter => !is_filter(name),
+                NameRole::Test => !is_test(name),
+                NameRole::Call | NameRole::Variable => undeclared.contains(*name),
+                NameRole::Other => false,
+            }
+    });
+    let mut wrong: Vec<TemplateMention<'_>> = wrong.collect();
+    wrong.sort_by_key(|mention| mention.role == NameRole::Variable);
+    wrong
+}
+
+/// A template in which some `{{` are printed as they are.
+struct Escaped {
+    text: String,
+    /// Where they stand in the body, in order.
+    at: Vec<usize>,
+}
+
+const ESCAPED: &str = "{{ \"{{\" }}";
+
+impl Escaped {
+    fn new(body: &str, literal: &[&Output<'_>]) -> Self {
+        let mut text = String::with_capacity(body.len() + literal.len() * ESCAPED.len());
+        let mut done = 0;
+        for output in literal {
+            text += &body[done..output.at];
+            text += ESCAPED;
+            done = output.at + 2;
+        }
+        text += &body[done..];
+        Self { text, at: literal.iter().map(|output| output.at).collect() }
+    }
+
+    /// Where a place of the text stands in the body.
+    fn original(&self, at: usize) -> usize {
+        let grown = ESCAPED.len() - 2;
+        let before =
+            self.at.iter().enumerate().filter(|(nth, start)| **start + nth * grown + ESCAPED.len() <= at);
+        at.saturating_sub(before.count() * grown)
     }
 }
 

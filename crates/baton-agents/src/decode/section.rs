@@ -3,6 +3,7 @@
 use baton_core::choice::snake_case;
 
 use super::AgentDecoder;
+use crate::format::FileFormat;
 use crate::keys::{self, AgentKey};
 use crate::names::{nearest, shortened};
 use crate::problem::{Diagnostic, Rule, Severity};
@@ -119,7 +120,11 @@ impl<'a> AgentDecoder<'a> {
                 format!("unknown key `{key}`; did you mean `{near}`?"),
                 format!("write `{near}:` instead"),
             )
-            .with_severity(Severity::Error),
+            .with_severity(if self.may_be_foreign(near) {
+                Severity::Warning
+            } else {
+                Severity::Error
+            }),
             None => Diagnostic::new(
                 Rule::UnknownKey,
                 location,
@@ -128,6 +133,13 @@ impl<'a> AgentDecoder<'a> {
             ),
         };
         self.problems.push(problem);
+    }
+
+    /// In a file of another program, a key that only resembles one of ours is a key of its own, unless it restricts the agent.
+    fn may_be_foreign(&self, near: &str) -> bool {
+        let restricts =
+            ["disallowed_tools", "permission", "permission_mode", "read_only", "readonly", "tools"];
+        self.format == FileFormat::Foreign && !restricts.contains(&near)
     }
 
     /// Reads a map that has exactly these keys. `None` when the value is no map, which is reported.

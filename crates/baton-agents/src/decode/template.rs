@@ -45,7 +45,58 @@ pub(super) fn mentions(template: &str) -> Vec<TemplateMention<'_>> {
     reader.found
 }
 
-/// The same for an expression, which is the inside of a tag.
+/// A tag that prints something: `{{ … }}`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Output<'a> {
+    /// Where its `{{` stands.
+    pub(super) at: usize,
+    /// What stands between the braces; the rest of the line if nothing closes them.
+    pub(super) source: &'a str,
+    /// Whether the template language understands it.
+    pub(super) is_expression: bool,
+}
+
+/// More tags than this, or longer ones, are left to the template language.
+const MAX_OUTPUTS: usize = 2_000;
+const MAX_OUTPUT_BYTES: usize = 4 * 1024;
+
+/// All tags that print, also those that are no expressions. Behind one of these, reading goes on after its `{{`.
+pub(super) fn outputs(template: &str) -> Vec<Output<'_>> {
+    let mut reader = Reader { text: template, at: 0, found: Vec::new() };
+    let mut outputs = Vec::new();
+    while outputs.len() < MAX_OUTPUTS {
+        let Some(open) = reader.rest().find('{') else { break };
+        let at = reader.at + open;
+        reader.at = at + 1;
+        match reader.rest().bytes().next() {
+            Some(b'#') => reader.skip_past("#}"),
+            Some(b'{') => {
+                let output = output(template, at);
+                reader.at = at + 2 + if output.is_expression { output.source.len() + 2 } else { 0 };
+                outputs.push(output);
+            }
+            Some(b'%') if reader.opens("raw") => reader.skip_raw(),
+            Some(b'%') => reader.tag("%}"),
+            _ => {}
+        }
+    }
+    outputs
+}
+
+fn output(template: &str, at: usize) -> Output<'_> {
+    let rest = &template[at + 2..];
+    let window = &rest[..rest.floor_char_boundary(MAX_OUTPUT_BYTES)];
+    let mut reader = Reader { text: window, at: 0, found: Vec::new() };
+    reader.names("}}", Previous::Start);
+    let closed = window[..reader.at].strip_suffix("}}");
+    let source = closed.unwrap_or_else(|| window.lines().next().unwrap_or_default());
+    let inner = source.strip_prefix(['-', '+']).unwrap_or(source);
+    let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
+    let is_expression = closed.is_some() && TEMPLATES.compile_expression(inner).is_ok();
+    Output { at, source, is_expression }
+}
+
+/// The same as [`mentions`] for an expression, which is the inside of a tag.
 pub(super) fn mentions_in_expression(expression: &str) -> Vec<TemplateMention<'_>> {
     let mut reader = Reader { text: expression, at: 0, found: Vec::new() };
     reader.names("", Previous::Start);

@@ -8,8 +8,9 @@ use super::AgentDecoder;
 use super::foreign::{Foreign, ForeignTool};
 use super::prompt::split_outside_parentheses;
 use super::section::FrontmatterMap;
+use crate::format::FileFormat;
 use crate::graph::EdgeKind;
-use crate::names::nearest;
+use crate::names::{nearest, shortened};
 use crate::problem::{Diagnostic, Rule, Severity};
 use crate::source::Span;
 use crate::yaml::{YamlNode, YamlValue};
@@ -91,11 +92,30 @@ impl<'a> AgentDecoder<'a> {
                 .extend(named.filter_map(|name| self.refer(name, mention.span, EdgeKind::Call, None)));
             return;
         }
+        if self.is_unusable(mention.text) {
+            self.report(
+                Rule::UnusedKey,
+                mention.span,
+                format!("the tool `{}` of another program cannot be used in Baton", shortened(mention.text)),
+                "nothing to do; an MCP server may offer one",
+            );
+            return;
+        }
         for pattern in self.patterns(mention) {
             if self.exists(&pattern, mention.span) {
                 tools.access.allow.push(pattern);
             }
         }
+    }
+
+    /// Whether a tool of another program has a name that no tool of Baton can have.
+    fn is_unusable(&self, text: &str) -> bool {
+        let name = match super::foreign::tool(text, self.known) {
+            ForeignTool::Native => text.to_owned(),
+            ForeignTool::Same(name) => name,
+            ForeignTool::Unused => return false,
+        };
+        self.format == FileFormat::Foreign && ToolPattern::parse(&name).is_err()
     }
 
     /// What a mention means here: itself, or what another tool's word for it stands for.
@@ -153,7 +173,7 @@ impl<'a> AgentDecoder<'a> {
             None => {
                 let help = self.tool_help(pattern.as_str());
                 let message = format!("no tool is called `{pattern}`; it is left out");
-                self.report(Rule::UnknownTool, span, message, help);
+                self.report_foreign(Rule::UnknownTool, span, message, help);
                 false
             }
         }
@@ -165,12 +185,16 @@ impl<'a> AgentDecoder<'a> {
     }
 
     pub(super) fn unknown_server(&mut self, server: &str, span: Span) {
-        self.report(
-            Rule::UnknownServer,
-            span,
-            format!("no MCP server is called `{server}`"),
-            Self::server_help(server),
-        );
+        let message = format!("no MCP server is called `{server}`");
+        self.report_foreign(Rule::UnknownServer, span, message, Self::server_help(server));
+    }
+
+    /// What is a warning in a file of Baton is a note in one of another program.
+    fn report_foreign(&mut self, rule: Rule, span: Span, message: String, help: String) {
+        let problem = Diagnostic::new(rule, self.document.locate(span), message, help);
+        let is_foreign = self.format == FileFormat::Foreign;
+        let severity = if is_foreign { Severity::Note } else { problem.severity };
+        self.problems.push(problem.with_severity(severity));
     }
 
     pub(super) fn server_help(server: &str) -> String {

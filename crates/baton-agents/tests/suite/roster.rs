@@ -268,7 +268,8 @@ fn all_errors_of_a_schema_come_at_once() {
 #[test]
 fn templates_use_what_exists() {
     let problems = |body: &str| {
-        let source = baton_agents::SourceFile::new("a.md", format!("---\ndescription: x\n---\n{body}"));
+        let head = "---\ndescription: x\nsanitize: true\n---\n";
+        let source = baton_agents::SourceFile::new("a.md", format!("{head}{body}"));
         let draft = baton_agents::RosterDraft::parse(&[source], &KnownNames::default(), Vec::new());
         draft
             .problems()
@@ -279,18 +280,23 @@ fn templates_use_what_exists() {
     for (body, expected) in [
         ("x {{ user | uper }}", "error:13 no filter is called `uper`"),
         ("x {% if user is definde %}{% endif %}", "error:17 no test is called `definde`"),
-        ("x {{ nope(1) }}", "error:6 no function is called `nope`"),
+        ("x {% if nope(1) %}{% endif %}", "error:9 no function is called `nope`"),
+        ("x {{ nope(1) }}", "note:6 `nope` is not a variable of Baton: the text stays as it is"),
         ("x {% include 'y' %}", "error:6 a prompt cannot use `include`: there are no other templates"),
         ("{% import 'y' as z %}", "error:4 a prompt cannot use `import`: there are no other templates"),
         ("{% from 'y' import z %}", "error:4 a prompt cannot use `from`: there are no other templates"),
         ("{% extends 'y' %}", "error:4 a prompt cannot use `extends`: there are no other templates"),
         (
+            "{% if usr %}{% endif %}",
+            "warning:7 the template uses `usr`, which does not exist and prints nothing",
+        ),
+        (
             "a.usr {{ agent.usr }} {{ usr }}",
-            "warning:26 the template uses `usr`, which does not exist and prints nothing",
+            "warning:26 `usr` is not a variable of Baton: the text stays as it is",
         ),
         (
             "{# usr #}{% raw %}{{ usr }}{% endraw %}{{ 'usr' ~ usr }}",
-            "warning:51 the template uses `usr`, which does not exist and prints nothing",
+            "warning:51 `usr` is not a variable of Baton: the text stays as it is",
         ),
     ] {
         assert_eq!(problems(body), [expected], "{body}");

@@ -277,6 +277,33 @@ async fn a7_delegation_by_request_is_audited() {
     assert_eq!(start.entry.trace_id, Some(trace_id));
 }
 
+/// H2, X32: agents that pass on personal data as it is are on record, in the entries of the invocation itself.
+#[tokio::test(start_paused = true)]
+async fn h2_disabled_masking_is_audited() {
+    let call = ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
+    for (a, b, expected) in
+        [(true, true, json!(null)), (false, true, json!(["a"])), (false, false, json!(["a", "b"]))]
+    {
+        let model = Scripted::default()
+            .script("a", [call.clone(), ScriptedTurn::text("A.")])
+            .script("b", [ScriptedTurn::text("B.")]);
+        let setup = Setup::new(&model).with("b", |agent| agent.sanitize = b);
+        let setup = setup.agent(|agent| {
+            agent.agents = vec![name("b")];
+            agent.sanitize = a;
+        });
+        let (parts, request) = setup.parts().await;
+        let engine = Engine::new(parts);
+        engine.start(request.clone()).await.unwrap().finish().await;
+        let trail = trail(&engine, &request).await;
+        let calls: Vec<_> = trail.iter().filter(|one| one.entry.action == "agent.call").collect();
+        assert_eq!(calls.len(), 2, "{trail:?}");
+        for one in calls {
+            assert_eq!(one.entry.detail["unmasked"], expected, "{:?}", one.entry);
+        }
+    }
+}
+
 /// How often each thing is on record.
 fn twice(trail: &[Audited]) -> Vec<String> {
     let keys: Vec<String> = trail

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_agents::watch::WatchError;
-use baton_agents::{Reload, Roster, RosterDraft, Strictness, Watch};
+use baton_agents::{Reload, Roster, RosterDraft, Rule, Strictness, Watch};
 use baton_engine::{Agents, Observer};
 use baton_server::metrics::Metrics;
 use baton_server::ui::UiSite;
@@ -89,6 +89,7 @@ struct LiveRoster {
 impl LiveRoster {
     fn load(project: &Project, draft: RosterDraft) -> anyhow::Result<Self> {
         let roster = Arc::new(draft.finish()?);
+        log_skipped(&roster);
         let first = agents(&roster);
         EntryChoice::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
         tenants::refuse(project, &first.values().map(|agent| &**agent).collect::<Vec<_>>())?;
@@ -114,6 +115,7 @@ fn follow(
                 tracing::warn!(%problem, "a tenant's section of baton.toml does not fit the agents any more");
             }
             tracing::info!(agents = roster.len(), "the agents were loaded again");
+            log_skipped(&roster);
             teams.send_replace(agents(&roster));
             rosters.send_replace(RosterState::loaded(roster));
         }
@@ -126,6 +128,14 @@ fn follow(
             rosters.send_modify(|state| state.keep(rejected));
         }
     })
+}
+
+/// Names the files of other programs that are not in use.
+fn log_skipped(roster: &Roster) {
+    for problem in roster.problems().iter().filter(|problem| problem.rule == Rule::SkippedFile) {
+        let file = problem.location.path().display();
+        tracing::warn!(%file, "an agent file is left out; `baton validate` says why");
+    }
 }
 
 fn agents(roster: &Roster) -> Arc<Agents> {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use baton_core::agent::{McpServer, ModelName, StdioAccess};
+use baton_agents::OnError;
+use baton_core::agent::{AgentPattern, McpServer, ModelName, StdioAccess};
 use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use baton_engine::EnrichFormat;
 use baton_models::ProviderSettings;
@@ -171,12 +172,24 @@ pub struct AgentsConfig {
     pub threshold: f64,
     /// Whether changed files are loaded while the server runs.
     pub watch: bool,
+    /// What happens when a file of another program cannot be used.
+    pub on_error: OnError,
+    /// Agents whose `sanitize: false` has an effect. Without it: all in open mode, none otherwise.
+    pub allow_unmasked: Option<Vec<AgentPattern>>,
 }
 
 impl Default for AgentsConfig {
     fn default() -> Self {
         let main = Main::Agent(AgentName::parse("assistant").expect("a valid name"));
-        Self { dirs: vec!["agents".into()], main, fallback: None, threshold: 0.25, watch: true }
+        Self {
+            dirs: vec!["agents".into()],
+            main,
+            fallback: None,
+            threshold: 0.25,
+            watch: true,
+            on_error: OnError::Skip,
+            allow_unmasked: None,
+        }
     }
 }
 

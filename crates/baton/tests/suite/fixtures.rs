@@ -17,6 +17,7 @@ const NOT_ABOUT_ONE_FILE: &[Rule] = &[
     Rule::InvalidTenant,
     Rule::InvalidMcp,
     Rule::TooManyProblems,
+    Rule::UnmaskedRefused,
 ];
 
 #[test]
@@ -106,6 +107,66 @@ fn claude_code_files_load() {
     assert_eq!(reviewer["limits"]["max_turns"], 12);
     assert_eq!(reviewer["effort"], "high");
     assert_eq!(agents[1]["tools"]["read_only"], true);
+}
+
+/// Braces, statements that are never closed, a bracket at the column of its key: all as in the file.
+#[test]
+fn the_body_of_a_foreign_file_reaches_the_model_as_it_is() {
+    let args = ["agents", "prompt", "ui-builder", "--agents", "foreign/claude-code"];
+    let ran = baton(&fixtures(), &args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for text in [
+        "for {{title}} in",
+        "style={{ padding: 8 }}",
+        "{{ user.name }}",
+        "`{% block body %}` is never closed",
+    ] {
+        assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    }
+}
+
+/// One broken file of another program disables no other agent, unless the configuration says so.
+#[test]
+fn a_broken_foreign_file_is_skipped_or_refuses_as_configured() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("agents")).unwrap();
+    let write = |file: &str, text: &str| std::fs::write(dir.path().join(file), text).unwrap();
+    write("agents/assistant.md", "---\ndescription: Helps.\nlimits: {}\n---\nHelp.\n");
+    write("agents/odd.md", "---\ndescription: x\ntools: Read\ntemperature: hot\n---\nx\n");
+    write("baton.toml", "");
+    let validate = || baton(dir.path(), &["validate"]);
+    let ran = validate();
+    assert!(ran.code == 0 && ran.stdout.contains("warning[skipped-file]"), "{} {}", ran.stdout, ran.stderr);
+    let ran = baton(dir.path(), &["run", "hello"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(baton(dir.path(), &["validate", "--strict"]).code, 3);
+    write("baton.toml", "[agents]\non_error = \"refuse\"\n");
+    let ran = validate();
+    assert!(ran.code == 3 && ran.stdout.contains("error[wrong-type]"), "{} {}", ran.stdout, ran.stderr);
+    assert_ne!(baton(dir.path(), &["run", "hello"]).code, 0);
+}
+
+/// H2: `sanitize: false` needs the operator's permission where others use the server.
+#[test]
+fn h2_sanitize_false_is_refused_without_permission() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("agents")).unwrap();
+    let write = |file: &str, text: &str| std::fs::write(dir.path().join(file), text).unwrap();
+    write("agents/assistant.md", "---\ndescription: Helps.\nsanitize: false\n---\nHelp.\n");
+    let required = "[auth]\nmode = \"required\"\n";
+    for (config, is_masked) in [
+        ("".to_owned(), false),
+        ("[agents]\nallow_unmasked = []\n".to_owned(), true),
+        (required.to_owned(), true),
+        (format!("[agents]\nallow_unmasked = [\"assistant\"]\n{required}"), false),
+    ] {
+        write("baton.toml", &config);
+        let shown = baton(dir.path(), &["agents", "show", "assistant", "--format", "json"]);
+        let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+        assert_eq!(shown["sanitize"], is_masked, "{config}: {shown:#}");
+        let report = baton(dir.path(), &["validate"]).stdout;
+        assert_eq!(report.contains("warning[unmasked-refused]"), is_masked, "{config}: {report}");
+    }
 }
 
 #[test]

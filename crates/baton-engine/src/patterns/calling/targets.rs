@@ -91,6 +91,8 @@ fn temporary_agent(
         name,
         mcp_servers,
         prompt,
+        // A model wrote it.
+        literal_prompt: true,
         ..Agent::clone(caller)
     })
 }
