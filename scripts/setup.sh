@@ -54,9 +54,9 @@ if ! cargo nextest --version >/dev/null 2>&1; then
 fi
 
 # Built without optimisation: it runs for a second, and most of its build is waiting for it.
-if ! command -v cargo-deny >/dev/null && [[ ! -x target/deny/bin/cargo-deny ]]; then
+if ! command -v cargo-deny >/dev/null; then
     say "installing cargo-deny, which checks licences and sources of crates (once, takes some minutes)"
-    CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --version 0.20.2 --locked --debug --quiet --root target/deny
+    CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --version 0.20.2 --locked --debug --quiet
 fi
 
 # The browser for the tests of the web page, with fonts that look the same on every machine.

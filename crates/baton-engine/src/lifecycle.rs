@@ -7,7 +7,7 @@ use std::time::Duration;
 use baton_core::store::{
     AuditEntry, Cancel, Erasure, HistoryRetention, PageRequest, Retention, RunQuery, RunStatus, Thread,
 };
-use baton_core::{Store, StoreError, TenantId, TenantStore, UserId};
+use baton_core::{Store, StoreError, TenantId, TenantStore, UserId, Workspaces};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -52,14 +52,20 @@ impl RetentionSettings {
     }
 }
 
-/// Erases a user: ends their runs, deletes their threads and removes what is left of them. Can be repeated until it succeeds.
-pub async fn erase(store: &dyn Store, tenant: &TenantId, erasure: &Erasure) -> Result<(), StoreError> {
+/// Erases a user: ends their runs, deletes their threads with their files, and removes what is left of them. Can be repeated until it
+/// succeeds.
+pub async fn erase(
+    store: &dyn Store,
+    workspaces: Option<&dyn Workspaces>,
+    tenant: &TenantId,
+    erasure: &Erasure,
+) -> Result<(), StoreError> {
     let data = store.tenant(tenant);
     let mut page = PageRequest::first(PageRequest::MAX_LIMIT);
     loop {
         let found = data.threads(Some(&erasure.user_id), page.clone()).await?;
         for thread in found.data.iter().filter(|thread| thread.created_at <= erasure.requested_at) {
-            delete_with_runs(&*data, thread).await?;
+            delete_with_runs(&*data, workspaces, thread).await?;
         }
         match found.next_cursor {
             Some(cursor) => page.cursor = Some(cursor),
@@ -89,8 +95,12 @@ pub async fn request_erasure(
 }
 
 /// Asks the runs of a thread to end, waits for them up to [`END_TIMEOUT`], and deletes the thread. A run that goes on cannot write any
-/// more.
-async fn delete_with_runs(data: &dyn TenantStore, thread: &Thread) -> Result<(), StoreError> {
+/// more. The files are deleted first: as long as the thread is there, this is repeated after a crash.
+async fn delete_with_runs(
+    data: &dyn TenantStore,
+    workspaces: Option<&dyn Workspaces>,
+    thread: &Thread,
+) -> Result<(), StoreError> {
     for status in [RunStatus::Queued, RunStatus::Waiting, RunStatus::Running] {
         let query =
             RunQuery { thread_id: Some(thread.thread_id), status: Some(status), ..RunQuery::default() };
@@ -101,6 +111,10 @@ async fn delete_with_runs(data: &dyn TenantStore, thread: &Thread) -> Result<(),
     let until = Instant::now() + END_TIMEOUT;
     while Instant::now() < until && is_active(data, thread).await? {
         tokio::time::sleep(END_POLL).await;
+    }
+    if let Some(workspaces) = workspaces {
+        let deleted = workspaces.delete(data.tenant(), thread.thread_id).await;
+        deleted.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     }
     ignore_missing(data.delete_thread(thread.thread_id, None).await)
 }
@@ -142,7 +156,7 @@ impl Engine {
         for run in data.runs(query, PageRequest::first(PageRequest::MAX_LIMIT)).await?.data {
             ignore_missing(self.cancel(tenant, run.run_id, Cancel::Abort).await.map(drop))?;
         }
-        erase(&*self.parts.store, tenant, erasure).await
+        erase(&*self.parts.store, self.workspaces(), tenant, erasure).await
     }
 
     /// Erases a user in a task of its own. It returns whether the erasure is complete; if it is not, the next sweep continues.
@@ -251,6 +265,7 @@ impl Engine {
             for thread in &expired {
                 if data.delete_expired_thread(*thread, before).await? {
                     deleted += 1;
+                    self.delete_workspace(tenant, *thread).await;
                     self.parts.live.changed(tenant, *thread);
                 }
             }

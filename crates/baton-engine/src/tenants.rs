@@ -24,8 +24,11 @@ pub struct TenantSettings {
 pub struct Tenants {
     own: HashMap<TenantId, TenantSettings>,
     /// The roster of each tenant with `agents`, after the roster of all agents that it was made of.
-    rosters: Mutex<HashMap<TenantId, (Arc<Agents>, Arc<Agents>)>>,
+    rosters: Mutex<HashMap<TenantId, TenantRoster>>,
 }
+
+/// All agents, and those of them that a tenant may see and use.
+type TenantRoster = (Arc<Agents>, Arc<Agents>);
 
 impl FromIterator<(TenantId, TenantSettings)> for Tenants {
     fn from_iter<T: IntoIterator<Item = (TenantId, TenantSettings)>>(own: T) -> Self {

@@ -11,7 +11,9 @@ use baton_core::store::{
     AcceptedRun, ApprovalRequest, ApprovalStatus, Cancel, Claimed, NewRun, OnBusy, RunRecord, RunStart,
     RunStatus, StartedRun,
 };
-use baton_core::{MessageId, Part, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId};
+use baton_core::{
+    MessageId, Part, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId, Workspaces,
+};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -295,18 +297,27 @@ impl Engine {
         thread: ThreadId,
         user: Option<&UserId>,
     ) -> Result<(), StoreError> {
-        let active = self.workers.active(&(store.tenant().clone(), thread));
+        let tenant = store.tenant();
+        let active = self.workers.active(&(tenant.clone(), thread));
         store.delete_thread(thread, user).await?;
         if let Some(active) = active {
             self.workers.cancel(active, Cancel::Abort);
         }
-        // After the thread, so that no thread loses its files. What a crash leaves behind here is swept later.
-        if let Some(workspaces) = &self.parts.extensions.workspaces
+        self.delete_workspace(tenant, thread).await;
+        Ok(())
+    }
+
+    pub(crate) fn workspaces(&self) -> Option<&dyn Workspaces> {
+        self.parts.extensions.workspaces.as_deref()
+    }
+
+    /// After the thread, so that no thread loses its files. What a crash leaves behind here is swept later.
+    pub(crate) async fn delete_workspace(&self, tenant: &TenantId, thread: ThreadId) {
+        if let Some(workspaces) = self.workspaces()
             && let Err(error) = workspaces.delete(tenant, thread).await
         {
             tracing::warn!(%tenant, %thread, %error, "cannot delete a workspace");
         }
-        Ok(())
     }
 
     /// Ensures that the thread has a worker in this process. Returns `None` if it has one already.

@@ -129,8 +129,8 @@ impl TenantCheck<'_> {
     /// An agent of the tenant that cannot do without one that is not.
     fn required(&self) -> Option<TenantProblem> {
         let patterns = self.own.agents.as_ref()?;
-        let own = self.agents.iter().filter(|agent| self.is_permitted(&agent.name));
-        own.filter_map(|agent| {
+        let mut own = self.agents.iter().filter(|agent| self.is_permitted(&agent.name));
+        own.find_map(|agent| {
             let required = agent.required_agents(|other| self.is_permitted(other));
             let missing = required.into_iter().find(|other| !self.is_permitted(other))?;
             let pattern = patterns.iter().find(|pattern| pattern.matches(&agent.name))?;
@@ -138,7 +138,6 @@ impl TenantCheck<'_> {
                 format!("`{}` needs the agent `{missing}`, which the tenant does not have", agent.name);
             Some(self.problem("agents", pattern.as_str(), message, format!("add `{missing}`")))
         })
-        .next()
     }
 }
 

@@ -182,5 +182,5 @@ async fn own(app: &App, caller: &Caller, thread_id: ThreadId) -> ApiResult<()> {
 }
 
 fn returned(app: &App, caller: &Caller, handoff: HandoffSession) -> HandoffReturn {
-    HandoffReturn::of(&caller.tenant, handoff, &app.agents(&caller))
+    HandoffReturn::of(&caller.tenant, handoff, &app.agents(caller))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_core::store::{
-    Append, AuditEntry, AuditVerdict, Owner, Rating, RunStatus, UsageBy, UsageLine, UsageQuery,
+    Append, AuditEntry, AuditScope, AuditVerdict, Owner, Rating, RunStatus, UsageBy, UsageLine, UsageQuery,
 };
 use baton_core::store::{Feedback, MessageQuery};
 use baton_core::{Store, StoreError, ThreadId};
@@ -159,7 +159,7 @@ pub async fn h9_an_erased_user_leaves_only_costs(store: &dyn Store) {
     let mut expected = vec![his, new];
     expected.sort();
     assert_eq!(left, expected, "what she sends afterwards is new data");
-    assert!(matches!(tenant.verify_audit().await.unwrap(), AuditVerdict::Intact { .. }));
+    assert!(matches!(tenant.verify_audit(AuditScope::Full).await.unwrap(), AuditVerdict::Intact { .. }));
 }
 
 pub async fn one_process_has_a_duty(store: &dyn Store) {

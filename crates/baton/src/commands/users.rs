@@ -3,14 +3,16 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use baton_core::{Store as _, StoreError, TenantId, UserId};
+use baton_core::{Store as _, StoreError, TenantId, UserId, Workspaces};
 use baton_engine::{export, lifecycle};
 use futures_util::StreamExt as _;
 
 use super::archive::{self, Archive};
 use super::{print, write};
 use crate::cli::Common;
+use crate::confinement;
 use crate::exit::Exit;
+use crate::project::Project;
 use crate::report::tell;
 
 /// The actor in the audit trail: the person with access to the store.
@@ -48,7 +50,10 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
             archive::with(common, async |archive| print_export(archive, user, tenant).await)
         }
         Command::Erase { user, tenant, yes } => {
-            archive::with(common, async |archive| erase(archive, user, tenant, *yes).await)
+            let project = super::project(common)?;
+            archive::with_project(&project, async |archive| {
+                erase(archive, &project, user, tenant, *yes).await
+            })
         }
     }
 }
@@ -61,16 +66,24 @@ async fn print_export(archive: &Archive, user: &UserId, tenant: &TenantId) -> an
     Ok(Exit::Ok)
 }
 
-async fn erase(archive: &Archive, user: &UserId, tenant: &TenantId, yes: bool) -> anyhow::Result<Exit> {
+async fn erase(
+    archive: &Archive,
+    project: &Project,
+    user: &UserId,
+    tenant: &TenantId,
+    yes: bool,
+) -> anyhow::Result<Exit> {
     let question = format!("Erase the user {user} of {tenant} with all their data? [y/N] ");
     if !yes && !super::threads::confirmed(&question)? {
         tell("kept");
         return Ok(Exit::Ok);
     }
     archive.release_dead_owners().await?;
+    let workspaces = confinement::workspaces(project);
+    let workspaces = workspaces.as_ref().map(|found| found as &dyn Workspaces);
     let erasure = lifecycle::request_erasure(&*archive.store.tenant(tenant), user, ACTOR, None).await?;
     for attempt in 0..=RETRIES {
-        match lifecycle::erase(&archive.store, tenant, &erasure).await {
+        match lifecycle::erase(&archive.store, workspaces, tenant, &erasure).await {
             Err(error) if attempt < RETRIES && is_repeatable(&error) => tokio::time::sleep(RETRY_DELAY).await,
             done => {
                 done?;

@@ -1,5 +1,7 @@
 //! Asks an agent to take a thread.
 
+use std::fmt::Display;
+
 use axum::Json;
 use axum::extract::State;
 use baton_core::{AgentName, ThreadId};
@@ -114,7 +116,7 @@ pub(crate) fn main(app: &App, caller: &Principal) -> ApiResult<AgentName> {
     Ok(main)
 }
 
-pub(crate) fn no_main(reason: String) -> Problem {
+pub(crate) fn no_main(reason: impl Display) -> Problem {
     Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
 }
 
