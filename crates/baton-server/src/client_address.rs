@@ -165,8 +165,9 @@ mod tests {
 
     #[test]
     fn only_trusted_proxies_are_believed_from_right_to_left() {
+        type Headers = &'static [(&'static str, &'static str)];
         const XFF: &str = "x-forwarded-for";
-        let cases: &[(&str, &[(&'static str, &str)], &str)] = &[
+        let cases: &[(&str, Headers, &str)] = &[
             ("192.0.2.7", &[(XFF, "198.51.100.1")], "192.0.2.7"),
             ("192.0.2.7", &[("forwarded", "for=198.51.100.1")], "192.0.2.7"),
             ("10.0.0.1", &[], "10.0.0.1"),

@@ -28,9 +28,9 @@ pub const SYSTEM_TENANT: &str = "_system";
 pub const SYSTEM: &str = "system";
 
 /// Repeated refusals and failed authentications within this time are one entry.
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 /// An operator who reads a conversation again within this time causes no further entry.
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 /// Addresses whose first failure within a minute is recorded at once. Failures from further addresses are counted together.
 const MAX_ADDRESSES: usize = 60;
 /// Refused callers and permissions within a minute, likewise.
@@ -75,8 +75,11 @@ impl AuditRecord<'_> {
 pub struct Aggregates {
     failures: Mutex<Window<ClientAddress>>,
     refusals: Mutex<Window<Refusal>>,
-    reads: Mutex<Window<(TenantId, UserId, Option<ThreadId>, &'static str)>>,
+    reads: Mutex<Window<Reading>>,
 }
+
+/// Who reads which conversation, and what of it.
+type Reading = (TenantId, UserId, Option<ThreadId>, &'static str);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Refusal {

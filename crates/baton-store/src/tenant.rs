@@ -22,6 +22,7 @@ pub(crate) enum Driver {
 
 /// The data of one tenant on either database. The operations are in the modules of the nouns.
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "the id of the tenant is called that everywhere")]
 pub(crate) struct Tenant {
     pub(crate) database: Database,
     pub(crate) tenant: TenantId,

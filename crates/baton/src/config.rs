@@ -179,6 +179,8 @@ pub(crate) fn position_in_tenant(
 
 #[cfg(test)]
 mod tests {
+    use baton_core::agent::AgentPattern;
+
     use super::*;
 
     /// Every key of the contract's example, with its value there.
@@ -348,7 +350,7 @@ max_concurrent_runs = 1000
         "#;
         let config = parse(text, &[]).unwrap();
         let acme = &config.tenants["acme"];
-        let agents: Vec<&str> = acme.agents.iter().flatten().map(|pattern| pattern.as_str()).collect();
+        let agents: Vec<&str> = acme.agents.iter().flatten().map(AgentPattern::as_str).collect();
         assert_eq!(
             (agents.as_slice(), acme.limits.max_spooled_bytes),
             (&["support", "billing-*"][..], Some(1000))

@@ -77,9 +77,9 @@ impl Keyring {
         let principal = found.map(|(tenant, key)| {
             let rights = self.roles.limited(&key.roles, key.scopes.as_deref());
             let (valid, is_operator) = (Valid::UnlessRevoked(digest), self.roles.is_operator(&tenant));
-            let used = Some(UsedKey { key_id: key.key_id, expires_at: key.expires_at });
+            let key_use = Some(UsedKey { key_id: key.key_id, expires_at: key.expires_at });
             let (user, roles) = (key.user_id, key.roles);
-            Arc::new(Principal { tenant, user, roles, rights, valid, is_operator, key: used })
+            Arc::new(Principal { tenant, user, roles, rights, valid, is_operator, key: key_use })
         });
         self.memory().keep(digest, principal.clone(), now);
         principal.ok_or(UNKNOWN_KEY)

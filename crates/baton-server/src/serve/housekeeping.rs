@@ -8,7 +8,7 @@ use crate::trail;
 /// Interval between two checks.
 const TICK: Duration = Duration::from_secs(5);
 /// Interval between two writes of a key's last use.
-const KEY_USES: Duration = Duration::from_secs(60);
+const KEY_USES: Duration = Duration::from_mins(1);
 
 /// Never returns. A failure to write is logged.
 pub(super) async fn run(app: App) {

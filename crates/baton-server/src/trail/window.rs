@@ -69,7 +69,7 @@ mod tests {
     fn the_first_event_of_a_key_is_told_from_repetitions() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut window = Window::new(Duration::from_secs(60), 2, start);
+        let mut window = Window::new(Duration::from_mins(1), 2, start);
         assert_eq!(window.note("a", after(10)), Noted::First);
         assert_eq!(window.note("a", after(69)), Noted::Repeated);
         assert_eq!(window.note("b", after(69)), Noted::First);

@@ -95,12 +95,16 @@ fn digest(key: Option<&AuditKey>, kind: u8, parts: &[&[u8]]) -> Hash {
         Some(key) => {
             let mut mac = key.mac.clone();
             mac.update(&[kind]);
-            parts.iter().for_each(|part| mac.update(part));
+            for part in parts {
+                mac.update(part);
+            }
             mac.finalize().into_bytes().into()
         }
         None => {
             let mut hash = Sha256::new_with_prefix([kind]);
-            parts.iter().for_each(|part| hash.update(part));
+            for part in parts {
+                hash.update(part);
+            }
             hash.finalize().into()
         }
     }

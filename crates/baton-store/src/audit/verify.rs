@@ -290,6 +290,7 @@ impl ChainWalk {
     }
 
     /// Verifies one row. What is wrong with it is reported for its first entry.
+    #[expect(clippy::result_large_err, reason = "there is at most one error per verification")]
     fn step(&mut self, row: Option<&Row>) -> Walked<()> {
         let (chain, number) = (self.chain, self.end.entries + 1);
         let fault = |reason| broken_end(chain, number, reason);

@@ -62,7 +62,7 @@ enum Command {
         #[arg(long, value_name = "WHEN", value_parser = since)]
         since: Option<Timestamp>,
     },
-    /// Accept a trail that was written without this key, and seal it with the first key of BATON_AUDIT_KEY
+    /// Accept a trail that was written without this key, and seal it with the first key of `BATON_AUDIT_KEY`
     Sign {
         /// Print JSON
         #[arg(long)]

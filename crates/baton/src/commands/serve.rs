@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use baton_agents::watch::WatchError;
 use baton_agents::{Reload, Roster, RosterDraft, Rule, Strictness, Watch};
-use baton_engine::{Agents, Observer};
+use baton_engine::{Agents, Engine, Observer};
+use baton_mcp::Servers;
 use baton_server::metrics::Metrics;
 use baton_server::ui::UiSite;
 use baton_server::{App, RosterState, Server, ServerSettings};
@@ -164,21 +165,7 @@ async fn serve(
         // Before a thread can begin with the id of one whose files were not deleted.
         confinement::sweep(workspaces, &*store).await;
     }
-    let config = project.config.clone();
-    let inspect = serving::inspect(project, &team.agents.borrow(), servers.clone());
-    let app = App::new(baton_server::ServerParts {
-        engine,
-        roster: team.roster.clone(),
-        choose: Box::new(move |tenant, agents, message| {
-            let entry = EntryChoice::for_tenant(&config, tenant, agents);
-            let entry = entry.map_err(|unknown| unknown.to_string())?;
-            Ok(entry.first(agents, message))
-        }),
-        inspect,
-        metrics,
-        settings,
-        version: env!("CARGO_PKG_VERSION"),
-    });
+    let app = app(project, team, engine, servers.clone(), metrics, settings);
     let keys = wiring::audit_keys()?;
     if project.config.auth.mode == AuthMode::Required && keys.is_empty() {
         report::tell(UNSIGNED);
@@ -224,6 +211,30 @@ async fn serve(
     servers.shutdown().await;
     store.close().await?;
     Ok(Exit::Ok)
+}
+
+fn app(
+    project: &Project,
+    team: &LiveRoster,
+    engine: Arc<Engine>,
+    servers: Servers,
+    metrics: Arc<Metrics>,
+    settings: ServerSettings,
+) -> App {
+    let config = project.config.clone();
+    App::new(baton_server::ServerParts {
+        engine,
+        roster: team.roster.clone(),
+        choose: Box::new(move |tenant, agents, message| {
+            let entry = EntryChoice::for_tenant(&config, tenant, agents);
+            let entry = entry.map_err(|unknown| unknown.to_string())?;
+            Ok(entry.first(agents, message))
+        }),
+        inspect: serving::inspect(project, &team.agents.borrow(), servers),
+        metrics,
+        settings,
+        version: env!("CARGO_PKG_VERSION"),
+    })
 }
 
 /// The observers of the engine's events: metrics, the webhook and push notifications.

@@ -155,7 +155,7 @@ fn h2_sanitize_false_is_refused_without_permission() {
     write("agents/assistant.md", "---\ndescription: Helps.\nsanitize: false\n---\nHelp.\n");
     let required = "[auth]\nmode = \"required\"\n";
     for (config, is_masked) in [
-        ("".to_owned(), false),
+        (String::new(), false),
         ("[agents]\nallow_unmasked = []\n".to_owned(), true),
         (required.to_owned(), true),
         (format!("[agents]\nallow_unmasked = [\"assistant\"]\n{required}"), false),

@@ -61,6 +61,7 @@ impl Installation {
     }
 
     /// Status and JSON body of a response.
+    #[expect(clippy::unused_self, reason = "reads like the other methods")]
     pub(super) fn send(
         &self,
         served: &Served,
@@ -94,6 +95,7 @@ impl Installation {
     }
 
     /// Asks the server to end and waits until it has.
+    #[expect(clippy::unused_self, reason = "reads like the other methods")]
     pub(super) fn end(&self, served: &mut Served) {
         let pid = rustix::process::Pid::from_child(&served.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
