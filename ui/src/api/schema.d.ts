@@ -174,6 +174,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All entries of a time as JSON Lines, the oldest first
+         * @description A response that breaks off has no final chunk.
+         */
+        get: operations["export_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit/verify": {
         parameters: {
             query?: never;
@@ -181,7 +201,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Reads the whole trail and says whether every entry and seal is there and as it was written */
+        /** Verifies the trail: what was added since the last verification, or everything with `full=true` */
         get: operations["verify_audit"];
         put?: never;
         post?: never;
@@ -203,6 +223,50 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The API keys of the tenant, also those that do not work any more, the oldest first
+         * @description The keys themselves are not stored and not shown.
+         */
+        get: operations["list_keys"];
+        put?: never;
+        /**
+         * Create an API key of the tenant
+         * @description The response is the only place where the key is shown. A caller cannot create a key with more permissions than their own.
+         */
+        post: operations["create_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a key
+         * @description All servers refuse it within seconds, and streams that were opened with it end. A second request changes nothing.
+         */
+        delete: operations["revoke_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1106,6 +1170,8 @@ export interface components {
             action: string;
             /** @description A user, an agent, or `system`. */
             actor: string;
+            /** @description The client's address, if it was requested over the network. */
+            address?: string;
             /** Format: date-time */
             at: string;
             /**
@@ -1238,14 +1304,19 @@ export interface components {
             status: components["schemas"]["StatusView"];
         };
         Checks: {
-            /** @description Agents that can be asked. */
-            agents: number;
-            /** @description Runs that are worked on here. */
-            runs_at_work: number;
+            /** @description Agents that can be asked. Absent if authentication is required, as this route needs no credential. */
+            agents?: number;
+            /** @description Runs that are executed here. Absent if authentication is required. */
+            runs_at_work?: number;
             /** @description The store answers. */
             store: string;
         };
         Content: string | components["schemas"]["PartView"][];
+        /** @description A key that was just created. */
+        CreatedKey: components["schemas"]["KeyView"] & {
+            /** @description The key itself. It is not shown again. */
+            key: string;
+        };
         /** @description Who may decide: the user of the thread with this permission, and those with it who may read traces. */
         DecidersView: {
             permission: string;
@@ -1545,6 +1616,32 @@ export interface components {
             success: boolean;
             to: string;
         };
+        /**
+         * @description Whether a key works.
+         * @enum {string}
+         */
+        KeyStatus: "active" | "expired" | "revoked";
+        /** @description A key, without what makes it work. */
+        KeyView: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at?: string;
+            /** Format: uuid */
+            key_id: string;
+            /** Format: date-time */
+            last_used_at?: string;
+            name: string;
+            /** @description The first characters of the key. */
+            prefix: string;
+            /** Format: date-time */
+            revoked_at?: string;
+            roles: string[];
+            /** @description The permissions that it is limited to; absent for all of its roles. */
+            scopes?: string[];
+            status: components["schemas"]["KeyStatus"];
+            user_id: string;
+        };
         /** @enum {string} */
         KindView: "local" | "remote";
         /** @description One line of a file. */
@@ -1673,6 +1770,8 @@ export interface components {
                 action: string;
                 /** @description A user, an agent, or `system`. */
                 actor: string;
+                /** @description The client's address, if it was requested over the network. */
+                address?: string;
                 /** Format: date-time */
                 at: string;
                 /**
@@ -1700,6 +1799,30 @@ export interface components {
                 thread_id?: string;
                 /** @description Under which the logs have more. */
                 trace_id?: string;
+            }[];
+            next_cursor?: string | null;
+        };
+        /** @description A piece of a list. There is more when `next_cursor` is there. */
+        Listed_KeyView: {
+            data: {
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                expires_at?: string;
+                /** Format: uuid */
+                key_id: string;
+                /** Format: date-time */
+                last_used_at?: string;
+                name: string;
+                /** @description The first characters of the key. */
+                prefix: string;
+                /** Format: date-time */
+                revoked_at?: string;
+                roles: string[];
+                /** @description The permissions that it is limited to; absent for all of its roles. */
+                scopes?: string[];
+                status: components["schemas"]["KeyStatus"];
+                user_id: string;
             }[];
             next_cursor?: string | null;
         };
@@ -1947,6 +2070,31 @@ export interface components {
             run_id: string;
             /** @enum {string} */
             visibility: "user" | "internal";
+        };
+        /**
+         * @description A new key.
+         * @example {
+         *       "name": "nightly export",
+         *       "user_id": "ada",
+         *       "roles": [
+         *         "user"
+         *       ],
+         *       "scopes": [
+         *         "thread:read"
+         *       ]
+         *     }
+         */
+        NewKeyBody: {
+            /** Format: date-time */
+            expires_at?: string;
+            /** @description What the key is for, so that people recognise it in the list. */
+            name: string;
+            /** @description Roles, such as `user`. */
+            roles: string[];
+            /** @description The permissions that the key is limited to, each granted by the roles. All of the roles, if it is left out. */
+            scopes?: string[];
+            /** @description The user that requests with the key act for. The caller, if it is left out. */
+            user_id?: string;
         };
         NodeBody: {
             /** @description Whose words can be the answer when this agent is asked: the first of them, by name. */
@@ -2260,8 +2408,10 @@ export interface components {
              * @description How many entries it covers, in all chains together.
              */
             entries: number;
-            /** @description SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains. */
+            /** @description HMAC-SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains; SHA-256 without a key. */
             hash: string;
+            /** @description The id of the key; absent without one. */
+            key_id?: string;
             /** Format: int64 */
             number: number;
         };
@@ -2516,7 +2666,7 @@ export interface components {
              */
             reasoning_tokens: number;
         };
-        /** @description Result of reading the whole trail, as [`baton_core::store::Verdict`] is written. */
+        /** @description Result of verifying the trail, as [`baton_core::store::Verdict`] is written. */
         VerdictBody: {
             /** Format: int64 */
             entries: number;
@@ -2524,6 +2674,16 @@ export interface components {
             head: string;
             /** @description The newest seal; absent until the first one. Kept elsewhere, it shows later that nothing it covers was changed. */
             seal?: components["schemas"]["SealBody"];
+            /**
+             * Format: int64
+             * @description Verification began after this seal; absent if every entry was read.
+             */
+            since_seal?: number;
+            /**
+             * Format: int64
+             * @description The number of seals from the first one on that no configured key has signed; absent if there are none.
+             */
+            unsigned_seals?: number;
             /** @enum {string} */
             verdict: "intact";
         } | {
@@ -3149,6 +3309,7 @@ export interface operations {
                 since?: string;
                 until?: string;
                 order?: "asc" | "desc";
+                trail?: "tenant" | "installation";
                 /** @description How many at most. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -3181,9 +3342,47 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    export_audit: {
+        parameters: {
+            query?: {
+                since?: string;
+                until?: string;
+                trail?: "tenant" | "installation";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An entry in each line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["AuditView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     verify_audit: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Read every entry, and not only those since the last verification. */
+                full?: boolean;
+                trail?: "tenant" | "installation";
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3236,6 +3435,124 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             /** @description `agent_not_found`; `nearest` lists the names that may have been meant. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_keys: {
+        parameters: {
+            query?: {
+                /** @description Only keys of this user. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_KeyView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    create_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKeyBody"];
+            };
+        };
+        responses: {
+            /** @description It worked. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedKey"];
+                };
+            };
+            /** @description `invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revoke_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the key */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found`: the tenant has no such key. */
             404: {
                 headers: {
                     [name: string]: unknown;

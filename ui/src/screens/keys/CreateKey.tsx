@@ -41,12 +41,12 @@ function Fields({ draft, error, onChange }: { draft: Draft; error: unknown; onCh
   const toggle = (role: string, isOn: boolean) => onChange({ roles: isOn ? [...draft.roles, role] : draft.roles.filter((one) => one !== role) });
   return (
     <>
-      {/* eslint-disable-next-line jsx-a11y/no-autofocus */}
-      <TextField autoFocus required label="Name" hint="What the key is for" maxLength={200} value={draft.name} error={errors.name} onChange={(event) => onChange({ name: event.target.value })} />
+      {/* React's autoFocus comes before the dialog is shown; the attribute is read when it is. */}
+      <TextField ref={(input) => input?.setAttribute('autofocus', '')} required label="Name" hint="What the key is for" maxLength={200} value={draft.name} error={errors.name} onChange={(event) => onChange({ name: event.target.value })} />
       <TextField label="User" hint="Requests with the key act for this user; you, if it is empty" maxLength={255} autoComplete="off" value={draft.user} error={errors.user_id} onChange={(event) => onChange({ user: event.target.value })} />
       <fieldset className={styles.roles}>
         <legend>Roles</legend>
-        {ROLES.map(({ value, hint }) => <CheckField key={value} label={value} hint={hint} checked={draft.roles.includes(value)} onChange={(event) => toggle(value, event.target.checked)} />)}
+        {ROLES.map(({ value, hint }) => <CheckField key={value} label={<>{value} <span className={styles.roleHint}>{hint}</span></>} checked={draft.roles.includes(value)} onChange={(event) => toggle(value, event.target.checked)} />)}
         {errors.roles && <p role="alert" className={styles.error}>{errors.roles}</p>}
       </fieldset>
       <TextField label="Other roles" hint="Roles of the server’s configuration, separated by spaces" autoComplete="off" value={draft.otherRoles} onChange={(event) => onChange({ otherRoles: event.target.value })} />

@@ -1,7 +1,8 @@
 import { Ban, CircleCheck, Clock } from 'lucide-react';
 import { useState } from 'react';
 import { Badge, Button, Table, Time, type Column } from '@/design';
-import { STATUS, type Key } from './data';
+import { absolute } from '@/lib/format';
+import { dateOf, STATUS, type Key } from './data';
 import styles from './Keys.module.css';
 import { RevokeKey } from './RevokeKey';
 
@@ -11,11 +12,11 @@ export function KeysTable({ keys }: { keys: Key[] }) {
   const [revoking, setRevoking] = useState<Key>();
   const columns: Column<Key>[] = [
     { key: 'name', title: 'Name', cell: (key) => <Name of={key} /> },
-    { key: 'user', title: 'User', wide: true, cell: (key) => <span className="truncate" dir="auto">{key.user_id}</span> },
+    { key: 'user', title: 'User', wide: true, cell: (key) => <span className={styles.user} dir="auto">{key.user_id}</span> },
     { key: 'roles', title: 'Allows', wide: true, cell: (key) => <Allows of={key} /> },
     { key: 'created', title: 'Created', wide: true, cell: (key) => <Time at={key.created_at} /> },
-    { key: 'used', title: 'Last used', wide: true, cell: (key) => <Moment at={key.last_used_at} otherwise="Never" /> },
-    { key: 'expires', title: 'Expires', wide: true, cell: (key) => <Moment at={key.expires_at} otherwise="Never" /> },
+    { key: 'used', title: 'Last used', wide: true, cell: (key) => <LastUse of={key} otherwise="Never" /> },
+    { key: 'expires', title: 'Expires', wide: true, cell: (key) => <Expiry of={key} otherwise="Never" /> },
     { key: 'status', title: 'Status', cell: (key) => <Status of={key} /> },
     { key: 'revoke', title: '', cell: (key) => key.status !== 'revoked' && <Button size="small" kind="danger" aria-label={`Revoke ${key.name || key.prefix}`} onClick={() => setRevoking(key)}>Revoke</Button> },
   ];
@@ -36,8 +37,8 @@ function Name({ of: key }: { of: Key }) {
       <span className={styles.narrow}>
         <span dir="auto">{key.user_id}</span>
         <Allows of={key} />
-        <span className="faint">Last used: <Moment at={key.last_used_at} otherwise="never" /></span>
-        <span className="faint">Expires: <Moment at={key.expires_at} otherwise="never" /></span>
+        <span className="faint">Last used: <LastUse of={key} otherwise="never" /></span>
+        <span className="faint">Expires: <Expiry of={key} otherwise="never" /></span>
       </span>
     </span>
   );
@@ -52,8 +53,14 @@ function Allows({ of: { roles, scopes } }: { of: Key }) {
   );
 }
 
-function Moment({ at, otherwise }: { at: string | undefined; otherwise: string }) {
-  return at ? <Time at={at} /> : <span className="faint">{otherwise}</span>;
+function LastUse({ of: { last_used_at }, otherwise }: { of: Key; otherwise: string }) {
+  return last_used_at ? <Time at={last_used_at} /> : <span className="faint">{otherwise}</span>;
+}
+
+/** A date: times relative to now are for the past. */
+function Expiry({ of: { expires_at }, otherwise }: { of: Key; otherwise: string }) {
+  if (!expires_at) return <span className="faint">{otherwise}</span>;
+  return <time dateTime={expires_at} title={absolute(new Date(expires_at))}>{dateOf(expires_at)}</time>;
 }
 
 function Status({ of: { status } }: { of: Key }) {

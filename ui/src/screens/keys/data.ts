@@ -56,6 +56,9 @@ export const STATUS: Record<Key['status'], { label: string; tone: Tone }> = {
   revoked: { label: 'Revoked', tone: 'neutral' },
 };
 
+/** The day of a moment, in the local time zone. */
+export const dateOf = (at: string) => new Date(at).toLocaleDateString(undefined, { dateStyle: 'medium' });
+
 /** Keys that work come first, and of those the newest. */
 export function sorted(keys: Key[]): Key[] {
   const rank = (key: Key) => (key.status === 'active' ? 0 : 1);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Problem } from '@/api/problem';
-import { EMPTY, errorsOf, requestOf, sorted, words, type Key } from './data';
+import { dateOf, EMPTY, errorsOf, requestOf, sorted, words, type Key } from './data';
 
 const NOW = Date.parse('2026-11-16T00:00:00Z');
 const key = (name: string, status: Key['status'], created_at: string): Key => ({ key_id: name, name, user_id: 'ada', roles: ['user'], prefix: 'baton_abc', status, created_at });
@@ -18,6 +18,10 @@ test('a refused request says which field is wrong', () => {
   const problem = Problem.from(400, { code: 'invalid_request', detail: 'no', errors: [{ pointer: '/scopes/1', detail: 'not granted' }] });
   expect(errorsOf(problem)).toEqual({ scopes: 'not granted' });
   expect([errorsOf(undefined), errorsOf(new Error('x'))]).toEqual([{}, {}]);
+});
+
+test('a key that expires later shows the day', () => {
+  expect(dateOf('2027-02-14T12:00:00Z')).toContain('2027');
 });
 
 test('keys that work come first, the newest at the top', () => {
