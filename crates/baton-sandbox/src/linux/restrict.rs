@@ -65,12 +65,23 @@ fn others() -> u32 {
     4096
 }
 
+/// What this process has allocated itself. The limit holds for it too, and starting the program needs some memory.
+fn own_data_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let kib = size.and_then(|size| size.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(UNKNOWN_DATA_BYTES, |kib| kib * 1024)
+}
+
+/// Assumed where `/proc` is closed.
+const UNKNOWN_DATA_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+
 /// Limits of the kernel for each process, or for the user in its namespace.
 pub(super) fn limit_resources(limits: &Limits) -> Outcome<()> {
     let seconds = limits.cpu.map(|cpu| cpu.as_secs().max(1));
     let all = [
         // Not the address space: run-time systems reserve a lot of it that they never use.
-        (Resource::RLIMIT_DATA, Some(limits.memory_bytes)),
+        (Resource::RLIMIT_DATA, Some(limits.memory_bytes.saturating_add(own_data_bytes()))),
         (Resource::RLIMIT_FSIZE, Some(limits.file_bytes)),
         (Resource::RLIMIT_NPROC, Some(limits.processes.into())),
         (Resource::RLIMIT_NOFILE, Some(OPEN_FILES)),
