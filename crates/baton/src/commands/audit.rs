@@ -23,7 +23,7 @@ pub struct Args {
     tenant: TenantArg,
     #[command(subcommand)]
     command: Option<Command>,
-    /// Verify what was added since the last verification; the same as `baton audit verify`
+    /// Verify every entry and seal; the same as `baton audit verify --full`
     #[arg(long, conflicts_with_all = ["thread", "actor", "action", "since", "limit", "cursor"])]
     verify: bool,
     /// Only about this thread, which may have been deleted: its whole id
@@ -79,7 +79,7 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         }
         Some(Command::Export { since }) => export(archive, *since).await,
         Some(Command::Sign { json }) => sign(archive, *json).await,
-        None if args.verify => say(archive.tenant.verify_audit(AuditScope::Incremental).await?, args.json),
+        None if args.verify => say(archive.tenant.verify_audit(AuditScope::Full).await?, args.json),
         None => list(archive, args).await,
     })
 }

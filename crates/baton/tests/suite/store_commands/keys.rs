@@ -55,7 +55,7 @@ fn a_key_is_printed_alone_and_kept_as_a_hash() {
     let id = listed["key_id"].as_str().unwrap();
     assert_eq!(
         *listed,
-        json!({"tenant_id": "acme", "key_id": id, "user_id": "ann", "roles": ["user", "viewer"], "prefix": &key[..12],
+        json!({"tenant_id": "acme", "key_id": id, "user_id": "ann", "name": "", "roles": ["user", "viewer"], "prefix": &key[..12],
             "created_at": listed["created_at"], "revoked_at": null})
     );
     let table = ok(dir.path(), &["keys", "list"]);
