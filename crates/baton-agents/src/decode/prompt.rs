@@ -60,7 +60,7 @@ impl AgentDecoder<'_> {
         // Without a key of Baton and without its variables, braces are what the prompt is about.
         let may_be_literal = self.format == FileFormat::Common && !uses_variables(body);
         let outputs = template::outputs(body);
-        let is_ours = |output: &Output<'_>| self.format == FileFormat::Baton && uses_variables(output.source);
+        let is_ours = |output: &Output<'_>| self.format == FileFormat::Baton && names_variable(output.source);
         let no_expression = |output: &&Output<'_>| !output.is_expression && !is_ours(output);
         let mut literal: Vec<&Output<'_>> = outputs.iter().filter(no_expression).collect();
         let escaped = Escaped::new(body, &literal);
@@ -122,6 +122,14 @@ impl AgentDecoder<'_> {
             let problem = Diagnostic::new(Rule::UnknownVariable, self.document.locate(span), message, help);
             let severity = if near.is_empty() { Severity::Note } else { Severity::Warning };
             self.problems.push(problem.with_severity(severity));
+        }
+        if let Some(next) = literal.get(MAX_REPORTED) {
+            let start = self.document.body.start + next.at;
+            let more = literal.len() - MAX_REPORTED;
+            let message = format!("{more} more names are not variables of Baton: the text stays as it is");
+            let location = self.document.locate(Span::new(start, start + 2));
+            let problem = Diagnostic::new(Rule::UnknownVariable, location, message, "see the ones above");
+            self.problems.push(problem.with_severity(Severity::Note));
         }
     }
 
@@ -249,6 +257,13 @@ fn uses_variables(body: &str) -> bool {
         mention.role == NameRole::Variable && VARIABLES.contains(&mention.name)
     };
     template::mentions(body).iter().any(is_ours)
+}
+
+/// Whether the tag that begins with this text names a variable of Baton.
+fn names_variable(source: &str) -> bool {
+    let tag = source.split("}}").next().unwrap_or(source);
+    let mut names = template::mentions_in_expression(tag).into_iter();
+    names.any(|mention| mention.role == NameRole::Variable && VARIABLES.contains(&mention.name))
 }
 
 fn unknown_variables(template: &minijinja::Template<'_, '_>) -> HashSet<String> {

@@ -140,7 +140,7 @@ fn a_broken_foreign_file_is_left_out() {
     let skipped = (Severity::Warning, Rule::SkippedFile);
     assert_eq!(said("b.md"), [skipped, (Severity::Warning, Rule::WrongType)]);
     assert_eq!(said("c.md"), [skipped, (Severity::Warning, Rule::YamlSyntax)]);
-    assert_eq!(said("notes.md"), [skipped, (Severity::Warning, Rule::NoFrontmatter)]);
+    assert_eq!(said("notes.md"), [(Severity::Warning, Rule::NoFrontmatter), skipped]);
     assert_eq!(draft.files(), 5);
     let roster = draft.finish().unwrap();
     let names: Vec<_> = roster.iter().map(|agent| agent.name.as_str()).collect();
