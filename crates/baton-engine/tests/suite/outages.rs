@@ -93,7 +93,12 @@ async fn unreadable_run_ends_and_later_runs_continue() {
     for (damage, is_first) in [
         ("UPDATE runs SET request = '{' WHERE ordinal = 1", true),
         ("UPDATE runs SET status = 'newer' WHERE ordinal = 1", true),
-        ("UPDATE journal SET steps = replace(steps, '\"session\"', '\"newer\"')", true),
+        // Content that is not compressed, with steps that are no JSON.
+        (
+            "INSERT INTO journal SELECT tenant, thread_number, last_seq, record + 100, run_id, x'000A5B7B0A', NULL
+                FROM journal WHERE run_id = (SELECT run_id FROM runs WHERE ordinal = 1) LIMIT 1",
+            true,
+        ),
         ("UPDATE messages SET parts = '[{\"kind\": \"newer\"}]' WHERE number = 1", true),
         ("UPDATE runs SET request = '{', status = 'newer' WHERE ordinal = 2", false),
     ] {

@@ -55,7 +55,7 @@ async fn custom_agent(scope: &Scope, definition: &AgentDefinition) -> Result<Age
         () = scope.cancel.cancelled() => return Err(ToolError::Cancelled),
         tools = grantable_tools(scope, &definition.tool_allowlist) => tools?,
     };
-    temporary_agent(scope, CUSTOM, escape_template(&redact(scope.agent(), &definition.system_prompt)), tools)
+    temporary_agent(scope, CUSTOM, redact(scope.agent(), &definition.system_prompt), tools)
 }
 
 /// An agent with the caller's model, limits and approvals, but with only the given tools and no other agents.
@@ -131,15 +131,6 @@ fn not_grantable(name: &str, names: &[&str]) -> ToolError {
     ToolError::NotPermitted(format!(
         "`{name}` is not a tool that you may give to another agent; {choice}, or leave out `tool_allowlist`"
     ))
-}
-
-/// Escapes a model's text so that the template engine renders it literally.
-fn escape_template(text: &str) -> String {
-    if ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
-        text.replace('{', "{{ '{' }}")
-    } else {
-        text.to_owned()
-    }
 }
 
 /// Maximum length of an agent's description in the tool's description, in characters.
@@ -224,18 +215,4 @@ pub(crate) async fn record_denied_delegation(scope: &Scope) -> Result<(), Failur
     // Boxed, like everything with a record that most sessions never write.
     Box::pin(scope.run.recorder.journal.commit_soon(record)).await;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escape_template;
-
-    /// F17
-    #[test]
-    fn model_text_is_never_evaluated_as_a_template() {
-        for text in ["{{ user }}", "{% for x in y %}{# no #}", "{{'{{'}}", "plain {json: 1}"] {
-            let environment = minijinja::Environment::new();
-            assert_eq!(environment.render_str(&escape_template(text), ()).unwrap(), text);
-        }
-    }
 }
