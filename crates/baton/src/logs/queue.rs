@@ -4,13 +4,15 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::time::{Duration, Instant};
 
 /// Lines that may wait.
 const CAPACITY: usize = 8192;
 /// How long the end of the program waits for the last lines.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Between two attempts to add to a full queue.
+const RETRY: Duration = Duration::from_millis(2);
 
 /// What is written in place of dropped lines, given their number.
 pub(super) type Notice = fn(u64) -> String;
@@ -48,10 +50,18 @@ impl LineQueue {
 
     /// Waits until the lines so far are written, but not long.
     pub(super) fn flush(&self) {
+        let until = Instant::now() + FLUSH;
         let (done, flushed) = mpsc::sync_channel(1);
-        if self.entries.try_send(Entry::Flush(done)).is_ok() {
-            let _: Result<(), RecvTimeoutError> = flushed.recv_timeout(FLUSH);
+        let mut entry = Entry::Flush(done);
+        while let Err(TrySendError::Full(refused)) = self.entries.try_send(entry) {
+            if Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(RETRY);
+            entry = refused;
         }
+        let left = until.saturating_duration_since(Instant::now());
+        let _: Result<(), RecvTimeoutError> = flushed.recv_timeout(left);
     }
 }
 
@@ -69,18 +79,20 @@ impl Write for LineQueue {
 /// A failing output must not end the program.
 fn write_all(entries: &Receiver<Entry>, mut out: impl Write, dropped: &AtomicU64, notice: Notice) {
     for entry in entries {
-        match entry {
+        let flushed = match entry {
             Entry::Line(line) => {
                 let _ = out.write_all(&line);
+                None
             }
-            Entry::Flush(done) => {
-                let _ = out.flush();
-                let _ = done.try_send(());
-            }
-        }
+            Entry::Flush(done) => Some(done),
+        };
         let count = dropped.swap(0, Ordering::Relaxed);
         if count > 0 {
             let _ = out.write_all(notice(count).as_bytes());
+        }
+        if let Some(done) = flushed {
+            let _ = out.flush();
+            let _ = done.try_send(());
         }
     }
 }
