@@ -60,8 +60,8 @@ impl Guards {
     }
 }
 
-/// Around every route: authenticates, applies the rate limit, checks the permission, reads the whole body, and limits the time
-/// to the response.
+/// Around every route: authenticates, applies the rate limit, checks the permission, reads the whole body unless the route is
+/// public, and limits the time to the response.
 pub async fn access(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
     let path = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
@@ -89,7 +89,11 @@ async fn answer(
         return Err(Problem::new(Code::Draining, detail).retry_after(COME_BACK));
     }
     in_time(limits.request_timeout, admit(app, route, path, &mut request, rate_limit)).await??;
-    let mut request = body::read(request, route.work, limits).await?;
+    // Anyone could fill the memory with bodies that no public route uses.
+    let mut request = match route.requirement {
+        Requirement::Public => body::discard(request),
+        Requirement::SignedIn | Requirement::Permission(_) => body::read(request, route.work, limits).await?,
+    };
     if let Some(RateLimitState { pause: Some(pause), .. }) = rate_limit
         && route.rate_limiting == RateLimiting::ExemptCancel
     {

@@ -36,6 +36,11 @@ pub async fn read(request: Request, work: RequestWork, limits: &RequestLimits) -
     Ok(Request::from_parts(parts, Body::from(body.freeze())))
 }
 
+/// The request without its body, of which nothing is read.
+pub fn discard(request: Request) -> Request {
+    request.map(|_| Body::empty())
+}
+
 /// A compressed body could be a thousand times larger than what was sent, so none is decompressed.
 fn refuse_encoded(headers: &HeaderMap) -> ApiResult<()> {
     let is_plain = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");

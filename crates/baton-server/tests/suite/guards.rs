@@ -215,6 +215,13 @@ async fn who_nobody_knows_is_refused_before_the_body_is_read() {
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     assert!(answer.contains("www-authenticate: Bearer"));
     assert!(!answer.contains("ratelimit"));
+    // Routes for all read none: the rest of this body never comes.
+    for path in ["/livez", "/readyz"] {
+        let begin =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nonly so much");
+        let answer = exchange(site.address, begin).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
     site.end().await;
 }
 
