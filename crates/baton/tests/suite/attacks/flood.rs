@@ -152,9 +152,11 @@ async fn h16_decompression_bomb_is_refused() {
     let served = Served::start(dir.path());
     let client = client(OTHER).build().unwrap();
     let bomb = bomb();
-    for (path, kind) in [("messages", "application/json"), ("artifacts", "multipart/form-data; boundary=x")] {
-        let path = url(&served, &format!("/api/v1/threads/{}/{path}", Uuid::new_v4()));
-        let request = client.post(path).header("content-type", kind).header("content-encoding", "gzip");
+    let messages = format!("/api/v1/threads/{}/messages", Uuid::new_v4());
+    let upload = "multipart/form-data; boundary=x";
+    for (path, kind) in [(messages.as_str(), "application/json"), ("/api/v1/artifacts", upload)] {
+        let request =
+            client.post(url(&served, path)).header("content-type", kind).header("content-encoding", "gzip");
         let answer = request.body(bomb.clone()).send().await.unwrap();
         assert_eq!(refusal(answer).await, (415, "unsupported_media_type".to_owned()));
     }

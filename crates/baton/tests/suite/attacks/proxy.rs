@@ -81,13 +81,19 @@ fn other_addresses_than_loopback_need_tls_or_a_proxy() {
     assert!(open.code != 0 && open.stderr.contains("auth.mode"), "{}", open.stderr);
 }
 
-/// A certificate that signs itself, for this machine.
-fn certify(dir: &Path) -> Certificate {
-    let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-                     -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout new.key -out new.pem";
+fn openssl(dir: &Path, arguments: &str) {
     let ran = Command::new("openssl").current_dir(dir).args(arguments.split_whitespace()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    Certificate::from_pem(&std::fs::read(dir.join("new.pem")).unwrap()).unwrap()
+}
+
+/// Makes a certificate for this machine, and returns that of the new authority that signed it.
+fn certify(dir: &Path) -> Certificate {
+    let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    openssl(dir, &format!("{new} -subj /CN=authority -keyout ca.key -out ca.pem"));
+    let leaf = "-addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost,IP:127.0.0.1";
+    let signed = "-CA ca.pem -CAkey ca.key -subj /CN=localhost -keyout new.key -out new.pem";
+    openssl(dir, &format!("{new} {leaf} {signed}"));
+    Certificate::from_pem(&std::fs::read(dir.join("ca.pem")).unwrap()).unwrap()
 }
 
 fn install(dir: &Path) {
