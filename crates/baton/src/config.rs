@@ -302,6 +302,7 @@ max_concurrent_runs = 1000
             "BATON_CONFIG",
             "BATON_LOG",
             "BATON_JWT_SECRET",
+            "| `BATON_AUDIT_KEY` |",
             "BATON_NOTIFY_SECRET",
             "BATON_CARD_KEY",
             "BATON_API_KEY",
@@ -431,6 +432,15 @@ max_concurrent_runs = 1000
         assert!(format.contains("fenced") && format.contains("tags"), "{format}");
         let mcp = parse("[mcp.servers.x]\nargs = []\n", &[]).unwrap_err().to_string();
         assert!(mcp.contains("`command` or `url`"), "{mcp}");
+        for useless in ["args = [\"x\"]", "env = { X = \"x\" }", "network = true", "read = [\"/opt\"]"] {
+            let text = format!("[mcp.servers.x]\nurl = \"https://x.example\"\n{useless}\n");
+            let error = parse(&text, &[]).unwrap_err().to_string();
+            let key = useless.split(' ').next().unwrap();
+            assert!(error.contains(&format!("has `url`, so `{key}` has no effect")), "{error}");
+        }
+        let headers = "[mcp.servers.x]\ncommand = \"x\"\nheaders = { X = \"x\" }\n";
+        let headers = parse(headers, &[]).unwrap_err().to_string();
+        assert!(headers.contains("has `command`, so `headers` has no effect"), "{headers}");
         assert!(parse("[handoff]\nstate_retention = \"long\"\n", &[]).is_err());
     }
 

@@ -345,18 +345,43 @@ struct McpServerTable {
     read: Vec<String>,
 }
 
+impl McpServerTable {
+    /// A key that has no effect on a server of this kind.
+    fn misplaced(&self) -> Option<&'static str> {
+        let of_programs: [(&'static str, bool); 4] = [
+            ("args", !self.args.is_empty()),
+            ("env", !self.env.is_empty()),
+            ("network", self.network),
+            ("read", !self.read.is_empty()),
+        ];
+        if self.url.is_some() {
+            return of_programs.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key);
+        }
+        (!self.headers.is_empty()).then_some("headers")
+    }
+}
+
 fn mcp_servers<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<IndexMap<String, McpServer>, D::Error> {
     let tables = IndexMap::<String, McpServerTable>::deserialize(deserializer)?;
-    let servers = tables.into_iter().map(|(name, table)| match (table.command, table.url) {
-        (Some(command), None) => {
-            let access = StdioAccess { network: table.network, read: table.read };
-            Ok((name, McpServer::Stdio { command, args: table.args, env: table.env, access }))
-        }
-        (None, Some(url)) => Ok((name, McpServer::Http { url, headers: table.headers })),
-        _ => {
-            Err(serde::de::Error::custom(format!("the MCP server `{name}` needs either `command` or `url`")))
+    let servers = tables.into_iter().map(|(name, table)| {
+        let misplaced = table.misplaced();
+        match (table.command, table.url, misplaced) {
+            (Some(command), None, None) => {
+                let access = StdioAccess { network: table.network, read: table.read };
+                Ok((name, McpServer::Stdio { command, args: table.args, env: table.env, access }))
+            }
+            (None, Some(url), None) => Ok((name, McpServer::Http { url, headers: table.headers })),
+            (Some(_), None, Some(key)) => Err(serde::de::Error::custom(format!(
+                "the MCP server `{name}` has `command`, so `{key}` has no effect: remove it"
+            ))),
+            (None, Some(_), Some(key)) => Err(serde::de::Error::custom(format!(
+                "the MCP server `{name}` has `url`, so `{key}` has no effect: remove it"
+            ))),
+            _ => Err(serde::de::Error::custom(format!(
+                "the MCP server `{name}` needs either `command` or `url`"
+            ))),
         }
     });
     servers.collect()
