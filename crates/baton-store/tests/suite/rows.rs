@@ -1,7 +1,7 @@
 //! What is in the tables, seen past Baton: that nothing is left of a deleted thread.
 
-use baton_core::store::{Cancel, Owner};
-use baton_core::{Store as _, TenantId, ThreadId};
+use baton_core::store::{AuditEntry, Cancel, Owner};
+use baton_core::{Store as _, TenantId, ThreadId, UserId};
 use baton_store::conformance::belongings::fill_tenant;
 use baton_store::{AuditKeys, Database, open_signed};
 use tempfile::TempDir;
@@ -137,6 +137,30 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         let others = opened.count(&format!("SELECT count(*) FROM {table} WHERE tenant = 'other'")).await;
         assert!(others > 0 || not_of_a_thread.contains(table), "{table} lost something of another tenant");
     }
+}
+
+/// The skills of an erased user stay, under a pseudonym.
+async fn skills_do_not_name_an_erased_user(opened: &Opened) {
+    let tenant = acme(opened.store());
+    let owned = fill_tenant(opened.store(), tenant.tenant()).await;
+    let saved_by = "SELECT user_id FROM skills WHERE tenant = 'acme'";
+    assert_eq!(opened.texts(saved_by).await, ["ada"]);
+    let ada = UserId::parse("ada").unwrap();
+    let erasure = tenant.begin_erasure(&ada, AuditEntry::default()).await.unwrap();
+    tenant.delete_thread(owned.thread, None).await.unwrap();
+    tenant.finish_erasure(erasure.erasure_id).await.unwrap();
+    let saved_by = opened.texts(saved_by).await;
+    assert!(saved_by.len() == 1 && saved_by[0].starts_with("erased-"), "{saved_by:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skills_do_not_name_an_erased_user_on_sqlite() {
+    skills_do_not_name_an_erased_user(&Opened::sqlite().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skills_do_not_name_an_erased_user_on_postgres() {
+    skills_do_not_name_an_erased_user(&Opened::postgres().await).await;
 }
 
 /// A request to cancel that a newer version made, and a thread of a tenant without a name.
