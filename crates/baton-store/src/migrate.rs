@@ -7,14 +7,14 @@ use rusqlite::Connection;
 
 pub(crate) use postgres::postgres;
 
-/// In order. The schema version of a store is the number of migrations applied.
-pub(crate) const MIGRATIONS: &[&str] = &[
+/// In order, written for PostgreSQL. The schema version of a store is the number of migrations applied.
+pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0001.sql"),
     include_str!("../schema/0002_budgets.sql"),
     include_str!("../schema/0003_push.sql"),
-    include_str!("../schema/0005_skills.sql"),
-    include_str!("../schema/0008_lifecycle.sql"),
-    include_str!("../schema/0007_audit_keys.sql"),
+    include_str!("../schema/0004_skills.sql"),
+    include_str!("../schema/0005_lifecycle.sql"),
+    include_str!("../schema/0006_audit_keys.sql"),
 ];
 
 /// "BTN1" in ASCII: distinguishes a Baton store from other SQLite files.

@@ -7,7 +7,9 @@ use baton_store::{AuditKeys, Database, open_signed};
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
-use crate::support::{LEASE, acme, connect, fresh_database, fresh_postgres, fresh_sqlite, message, server};
+use crate::support::{
+    LEASE, acme, connect, fresh_database, fresh_postgres, fresh_sqlite, message, server, tables_in_schema,
+};
 
 /// A store and a way into its tables.
 pub(crate) enum Opened {
@@ -96,15 +98,9 @@ fn file(folder: &TempDir) -> rusqlite::Connection {
 
 /// Tables of which a thread owns something, and those that outlive it.
 async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
-    let schema = concat!(
-        include_str!("../../schema/0001.sql"),
-        include_str!("../../schema/0002_budgets.sql"),
-        include_str!("../../schema/0005_skills.sql"),
-        include_str!("../../schema/0008_lifecycle.sql")
-    );
-    let tables = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap());
     // Processes belong to no tenant.
-    let tables: Vec<&str> = tables.filter(|table| !["servers", "duties"].contains(table)).collect();
+    let tables: Vec<&str> =
+        tables_in_schema().filter(|table| !["servers", "duties"].contains(table)).collect();
     let stays = [
         "tenants",
         "audit",
@@ -116,8 +112,16 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         "past_calls",
         "audit_people",
     ];
-    let not_of_a_thread =
-        ["audit_seals", "api_keys", "results", "past_calls", "deleted_threads", "erasures", "event_sweeps"];
+    let not_of_a_thread = [
+        "audit_seals",
+        "api_keys",
+        "results",
+        "past_calls",
+        "deleted_threads",
+        "erasures",
+        "event_sweeps",
+        "audit_checkpoints",
+    ];
     fill_tenant(opened.store(), &TenantId::parse("other").unwrap()).await;
     let tenant = acme(opened.store());
     let owned = fill_tenant(opened.store(), tenant.tenant()).await;
