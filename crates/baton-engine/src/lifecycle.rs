@@ -28,8 +28,8 @@ const END_POLL: Duration = Duration::from_millis(50);
 /// Attempts to erase a user before it is left to the next sweep.
 const ERASURE_ATTEMPTS: u32 = 10;
 const ERASURE_RETRY_DELAY: Duration = Duration::from_secs(3);
-/// Attempts to empty the database's log while readers use it.
-const PURGE_ATTEMPTS: u32 = 20;
+/// Attempts to empty the database's log while readers use it, [`END_POLL`] apart. None of them waits.
+const PURGE_ATTEMPTS: u32 = 100;
 
 /// How long data is kept, for all tenants and for some.
 #[derive(Debug, Clone, PartialEq, Eq)]
