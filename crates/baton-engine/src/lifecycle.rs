@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::recovery;
 
-/// The sweep is a duty of one process at a time. A process that dies loses it after this time.
+/// The sweep is a duty of one process at a time. A process that dies while it sweeps loses the duty after [`DUTY_LEASE`]. After a sweep
+/// it keeps the duty for the sum of [`SWEEP_INTERVAL`] and [`DUTY_LEASE`], also if it dies or is restarted meanwhile.
 const SWEEP_DUTY: &str = "sweep";
 const DUTY_LEASE: Duration = Duration::from_mins(1);
 const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
@@ -28,8 +29,8 @@ const END_POLL: Duration = Duration::from_millis(50);
 /// Attempts to erase a user before it is left to the next sweep.
 const ERASURE_ATTEMPTS: u32 = 10;
 const ERASURE_RETRY_DELAY: Duration = Duration::from_secs(3);
-/// Attempts to empty the database's log while readers use it.
-const PURGE_ATTEMPTS: u32 = 20;
+/// Attempts to empty the database's log while readers use it, [`END_POLL`] apart. None of them waits.
+const PURGE_ATTEMPTS: u32 = 100;
 
 /// How long data is kept, for all tenants and for some.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +160,8 @@ impl Engine {
         erase(&*self.parts.store, self.workspaces(), tenant, erasure).await
     }
 
-    /// Erases a user in a task of its own. It returns whether the erasure is complete; if it is not, the next sweep continues.
+    /// Erases a user in a task of its own, which stops when this process shuts down. It returns whether the erasure is complete; if it is
+    /// not, the next start or sweep continues.
     pub fn erase_in_background(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -167,17 +169,24 @@ impl Engine {
     ) -> tokio::task::JoinHandle<bool> {
         let (engine, tenant) = (Arc::clone(self), tenant.clone());
         self.workers.tasks.spawn(async move {
-            for _ in 0..ERASURE_ATTEMPTS {
-                match engine.erase(&tenant, &erasure).await {
-                    Ok(()) => return true,
-                    Err(error) => {
-                        tracing::warn!(%tenant, erasure = %erasure.erasure_id, %error, "cannot erase a user; trying again");
-                    }
-                }
-                tokio::time::sleep(ERASURE_RETRY_DELAY).await;
+            tokio::select! {
+                is_complete = engine.erase_repeatedly(&tenant, &erasure) => is_complete,
+                () = engine.workers.draining.cancelled() => false,
             }
-            false
         })
+    }
+
+    async fn erase_repeatedly(self: &Arc<Self>, tenant: &TenantId, erasure: &Erasure) -> bool {
+        for _ in 0..ERASURE_ATTEMPTS {
+            match self.erase(tenant, erasure).await {
+                Ok(()) => return true,
+                Err(error) => {
+                    tracing::warn!(%tenant, erasure = %erasure.erasure_id, %error, "cannot erase a user; trying again");
+                }
+            }
+            tokio::time::sleep(ERASURE_RETRY_DELAY).await;
+        }
+        false
     }
 
     /// Sweeps every hour, unless another process does. Never returns.

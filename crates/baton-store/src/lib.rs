@@ -55,4 +55,5 @@ mod work;
 
 pub use audit::keys::{AuditKeys, InvalidAuditKey};
 pub use backup::backup;
+pub use migrate::MIGRATIONS;
 pub use open::{Database, files, open, open_signed};

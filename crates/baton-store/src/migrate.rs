@@ -7,20 +7,20 @@ use rusqlite::Connection;
 
 pub(crate) use postgres::postgres;
 
-/// In order. The schema version of a store is the number of migrations applied.
-pub(crate) const MIGRATIONS: &[&str] = &[
+/// In order, written for PostgreSQL. The schema version of a store is the number of migrations applied.
+pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0001.sql"),
     include_str!("../schema/0002_budgets.sql"),
     include_str!("../schema/0003_push.sql"),
-    include_str!("../schema/0005_skills.sql"),
-    include_str!("../schema/0008_lifecycle.sql"),
-    include_str!("../schema/0007_audit_keys.sql"),
+    include_str!("../schema/0004_skills.sql"),
+    include_str!("../schema/0005_lifecycle.sql"),
+    include_str!("../schema/0006_audit_keys.sql"),
 ];
 
-/// "BTN1" in ASCII: distinguishes a Baton store from other SQLite files.
-const APPLICATION_ID: i64 = 0x4254_4E31;
-/// "BATN" in ASCII: a store of a development version, whose tables differ at the same schema version.
-const DEVELOPMENT_ID: i64 = 0x4241_544E;
+/// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.
+const APPLICATION_ID: i64 = 0x4254_4E32;
+/// "BATN" and "BTN1" in ASCII: stores of development versions, whose tables differ at the same schema version.
+const DEVELOPMENT_IDS: [i64; 2] = [0x4241_544E, 0x4254_4E31];
 
 /// Migrates a SQLite file, in one transaction.
 pub(crate) fn sqlite(
@@ -55,7 +55,7 @@ pub(crate) fn refuse_foreign(
     let id = number(connection, "PRAGMA application_id").map_err(|error| fault(&error))?;
     match (id, is_empty.map_err(|error| fault(&error))?) {
         (APPLICATION_ID, _) | (_, true) => Ok(()),
-        (DEVELOPMENT_ID, _) => Err(development()),
+        (id, _) if DEVELOPMENT_IDS.contains(&id) => Err(development()),
         _ => Err(StoreError::Corrupt("it is a SQLite file of another program".to_owned())),
     }
 }
@@ -122,16 +122,18 @@ mod tests {
 
     #[test]
     fn database_of_a_development_version_is_refused_unchanged() {
-        let mut connection = Connection::open_in_memory().unwrap();
         let fault = |error: &rusqlite::Error| StoreError::Failed(error.to_string());
-        let old = format!(
-            "CREATE TABLE thread_work (tenant TEXT NOT NULL, thread_id BLOB NOT NULL) STRICT; \
-             PRAGMA user_version = 1; PRAGMA application_id = {DEVELOPMENT_ID}"
-        );
-        connection.execute_batch(&old).unwrap();
-        let refused = sqlite(&mut connection, fault).unwrap_err().to_string();
-        assert!(refused.contains("development version") && refused.contains("delete it"), "{refused}");
-        assert_eq!(number(&connection, "PRAGMA user_version"), Ok(1));
-        assert_eq!(number(&connection, "SELECT count(*) FROM sqlite_schema"), Ok(1));
+        for id in DEVELOPMENT_IDS {
+            let mut connection = Connection::open_in_memory().unwrap();
+            let old = format!(
+                "CREATE TABLE thread_work (tenant TEXT NOT NULL, thread_id BLOB NOT NULL) STRICT; \
+                 PRAGMA user_version = 1; PRAGMA application_id = {id}"
+            );
+            connection.execute_batch(&old).unwrap();
+            let refused = sqlite(&mut connection, fault).unwrap_err().to_string();
+            assert!(refused.contains("development version") && refused.contains("delete it"), "{refused}");
+            assert_eq!(number(&connection, "PRAGMA user_version"), Ok(1));
+            assert_eq!(number(&connection, "SELECT count(*) FROM sqlite_schema"), Ok(1));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use baton_core::store::{PushConfig, PushKey, PushOutcome, PushTarget, RunStatus};
-use baton_core::{RunId, Store, StoreError};
+use baton_core::{RunId, Store, StoreError, TenantStore};
 
 use super::fixture::{TestWorker, agent, run_id, tenant, user};
 
@@ -26,6 +26,11 @@ fn config(task: RunId, id: &str) -> PushConfig {
 
 fn key(task: RunId, id: &str) -> PushKey {
     PushKey { task, id: id.to_owned() }
+}
+
+/// A configuration of a task.
+pub(super) async fn fill(tenant: &dyn TenantStore, task: RunId) {
+    tenant.put_push_config(config(task, "filled"), MOST).await.unwrap();
 }
 
 async fn is_due(store: &dyn Store, key: &PushKey) -> bool {

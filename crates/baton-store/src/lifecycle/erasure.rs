@@ -162,6 +162,9 @@ const OF_USER: [&str; 3] = [
     "DELETE FROM budget_reservations WHERE tenant = $1 AND scope = 'user' AND subject = $2",
 ];
 
+/// The skills that the user saved are the tenant's, and stay.
+const RENAME_SKILLS: &str = "UPDATE skills SET user_id = $3 WHERE tenant = $1 AND user_id = $2";
+
 /// Cached results of agents may repeat what the user wrote, and do not say of whom they are.
 const CACHE: &str = "DELETE FROM results WHERE tenant = $1";
 
@@ -169,13 +172,14 @@ const COMPLETE: &str =
     "UPDATE erasures SET user_id = NULL, finished_at = $3 WHERE tenant = $1 AND erasure_id = $2";
 
 async fn complete(tx: &Tx<'_>, request: &ErasureRequest) -> Result<(), StoreError> {
-    let ErasureRequest { erasure_id, user, requested_at, .. } = request;
+    let ErasureRequest { erasure_id, user, pseudonym, requested_at } = request;
     if tx.first(THREADS_LEFT, params![user, *requested_at]).await?.is_some() {
         return Err(StoreError::Conflict("the erasure"));
     }
     for sql in ACCESS.into_iter().chain(OF_USER) {
         tx.execute(sql, params![user]).await?;
     }
+    tx.execute(RENAME_SKILLS, params![user, pseudonym.as_str()]).await?;
     tx.execute(CACHE, &[]).await?;
     audit::forget_name(tx, user.as_str()).await?;
     tx.execute(COMPLETE, params![*erasure_id, tx.now()]).await?;

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use baton_core::StoreError;
 use rusqlite::config::DbConfig;
@@ -140,10 +141,17 @@ impl SqliteConnection {
         connection.execute("VACUUM INTO ?1", [target]).map(drop).map_err(|error| fault(&error))
     }
 
-    /// Merges the log into the file and empties it. A reader may keep a part of it in use, which the next call merges.
+    /// Merges the log into the file and empties it. A reader may keep a part of it in use, which the next call merges. Fails at once
+    /// in that case: this connection is the one that writes, and no write would be made while it waits.
     pub(crate) fn truncate_log(&self) -> Result<(), StoreError> {
         let connection = self.lock();
+        let timeout: i64 = connection
+            .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
+            .map_err(|error| fault(&error))?;
+        connection.busy_timeout(Duration::ZERO).map_err(|error| fault(&error))?;
         let merged = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        let timeout = Duration::from_millis(u64::try_from(timeout).unwrap_or_default());
+        connection.busy_timeout(timeout).map_err(|error| fault(&error))?;
         match merged.map_err(|error| fault(&error))? {
             0 => Ok(()),
             _ => Err(StoreError::Unavailable("the log is in use".to_owned())),

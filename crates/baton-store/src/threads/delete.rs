@@ -72,15 +72,16 @@ const PART_OF_HISTORY: [&str; 3] = [
         ) AS oldest)",
 ];
 
-/// With its handoffs, artifacts, feedback and push notification configurations.
+/// With its handoffs, artifacts, feedback, push notification configurations and skill drafts.
 const THREAD: &str = "DELETE FROM thread_work WHERE tenant = $1 AND thread_id = $2";
 
-/// What [`THREAD`] deletes by foreign key.
-const OWNED: [&str; 4] = [
+/// What [`THREAD`] deletes by foreign key. [`HIDE`] changes the key that these rows refer to.
+const OWNED: [&str; 5] = [
     "DELETE FROM handoffs WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM artifacts WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM feedback WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM push_configs WHERE tenant = $1 AND thread_id = $2",
+    "DELETE FROM skill_drafts WHERE tenant = $1 AND thread_id = $2",
 ];
 
 const LENGTH: &str =
@@ -200,5 +201,21 @@ mod tests {
                 "{sql}: {plan:?}"
             );
         }
+    }
+
+    #[test]
+    fn every_table_that_refers_to_a_thread_is_emptied_before_it_is_hidden() {
+        let mut referring = 0;
+        for table in
+            crate::migrate::MIGRATIONS.iter().flat_map(|schema| schema.split("CREATE TABLE ").skip(1))
+        {
+            let (name, columns) = table.split_once(' ').unwrap();
+            if columns.split("\n)").next().unwrap().contains("REFERENCES thread_work ") {
+                let statement = format!("DELETE FROM {name} ");
+                assert!(OWNED.iter().any(|sql| sql.starts_with(&statement)), "{name}");
+                referring += 1;
+            }
+        }
+        assert_eq!(referring, OWNED.len());
     }
 }

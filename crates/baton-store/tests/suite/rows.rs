@@ -1,13 +1,15 @@
 //! What is in the tables, seen past Baton: that nothing is left of a deleted thread.
 
-use baton_core::store::{Cancel, Owner};
-use baton_core::{Store as _, TenantId, ThreadId};
+use baton_core::store::{AuditEntry, Cancel, Owner};
+use baton_core::{Store as _, TenantId, ThreadId, UserId};
 use baton_store::conformance::belongings::fill_tenant;
 use baton_store::{AuditKeys, Database, open_signed};
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
-use crate::support::{LEASE, acme, connect, fresh_database, fresh_postgres, fresh_sqlite, message, server};
+use crate::support::{
+    LEASE, acme, connect, fresh_database, fresh_postgres, fresh_sqlite, message, server, tables_in_schema,
+};
 
 /// A store and a way into its tables.
 pub(crate) enum Opened {
@@ -96,15 +98,9 @@ fn file(folder: &TempDir) -> rusqlite::Connection {
 
 /// Tables of which a thread owns something, and those that outlive it.
 async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
-    let schema = concat!(
-        include_str!("../../schema/0001.sql"),
-        include_str!("../../schema/0002_budgets.sql"),
-        include_str!("../../schema/0005_skills.sql"),
-        include_str!("../../schema/0008_lifecycle.sql")
-    );
-    let tables = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap());
     // Processes belong to no tenant.
-    let tables: Vec<&str> = tables.filter(|table| !["servers", "duties"].contains(table)).collect();
+    let tables: Vec<&str> =
+        tables_in_schema().filter(|table| !["servers", "duties"].contains(table)).collect();
     let stays = [
         "tenants",
         "audit",
@@ -116,8 +112,16 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         "past_calls",
         "audit_people",
     ];
-    let not_of_a_thread =
-        ["audit_seals", "api_keys", "results", "past_calls", "deleted_threads", "erasures", "event_sweeps"];
+    let not_of_a_thread = [
+        "audit_seals",
+        "api_keys",
+        "results",
+        "past_calls",
+        "deleted_threads",
+        "erasures",
+        "event_sweeps",
+        "audit_checkpoints",
+    ];
     fill_tenant(opened.store(), &TenantId::parse("other").unwrap()).await;
     let tenant = acme(opened.store());
     let owned = fill_tenant(opened.store(), tenant.tenant()).await;
@@ -137,6 +141,30 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         let others = opened.count(&format!("SELECT count(*) FROM {table} WHERE tenant = 'other'")).await;
         assert!(others > 0 || not_of_a_thread.contains(table), "{table} lost something of another tenant");
     }
+}
+
+/// The skills of an erased user stay, under a pseudonym.
+async fn skills_do_not_name_an_erased_user(opened: &Opened) {
+    let tenant = acme(opened.store());
+    let owned = fill_tenant(opened.store(), tenant.tenant()).await;
+    let saved_by = "SELECT user_id FROM skills WHERE tenant = 'acme'";
+    assert_eq!(opened.texts(saved_by).await, ["ada"]);
+    let ada = UserId::parse("ada").unwrap();
+    let erasure = tenant.begin_erasure(&ada, AuditEntry::default()).await.unwrap();
+    tenant.delete_thread(owned.thread, None).await.unwrap();
+    tenant.finish_erasure(erasure.erasure_id).await.unwrap();
+    let saved_by = opened.texts(saved_by).await;
+    assert!(saved_by.len() == 1 && saved_by[0].starts_with("erased-"), "{saved_by:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skills_do_not_name_an_erased_user_on_sqlite() {
+    skills_do_not_name_an_erased_user(&Opened::sqlite().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skills_do_not_name_an_erased_user_on_postgres() {
+    skills_do_not_name_an_erased_user(&Opened::postgres().await).await;
 }
 
 /// A request to cancel that a newer version made, and a thread of a tenant without a name.

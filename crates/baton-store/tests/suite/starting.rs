@@ -86,6 +86,16 @@ async fn a_newer_schema_is_left_alone() {
     assert!(error.to_string().contains("newer Baton"), "{error}");
 }
 
+/// The journal of such a store has other columns at the same schema version.
+#[tokio::test]
+async fn a_schema_of_a_development_version_is_refused() {
+    let (_store, url) = fresh_postgres().await;
+    let rename = "ALTER TABLE baton.journal RENAME COLUMN content TO events";
+    connect(&url).await.batch_execute(rename).await.unwrap();
+    let error = open_postgres(&url).await.unwrap_err();
+    assert!(error.to_string().contains("development version"), "{error}");
+}
+
 #[tokio::test]
 async fn other_tables_of_the_database_are_left_alone() {
     let url = fresh_database(&server()).await;

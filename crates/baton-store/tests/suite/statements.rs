@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::support::tables_in_schema;
+
 /// Whose SQL is not about one tenant: drivers, migrations, questions that concern all tenants, and tests.
 const ELSEWHERE: [&str; 8] =
     ["conformance", "migrate", "migrate.rs", "open.rs", "postgres", "sqlite", "system.rs", "tests.rs"];
@@ -31,17 +33,8 @@ fn literals(source: &str) -> Vec<String> {
 }
 
 fn tables() -> BTreeSet<String> {
-    let schema = concat!(
-        include_str!("../../schema/0001.sql"),
-        include_str!("../../schema/0002_budgets.sql"),
-        include_str!("../../schema/0003_push.sql"),
-        include_str!("../../schema/0005_skills.sql"),
-        include_str!("../../schema/0008_lifecycle.sql"),
-        include_str!("../../schema/0007_audit_keys.sql")
-    );
-    let names = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
     // Processes belong to no tenant.
-    names.filter(|table| table != "servers" && table != "duties").collect()
+    tables_in_schema().filter(|table| *table != "servers" && *table != "duties").map(str::to_owned).collect()
 }
 
 /// How often a piece of SQL reads or writes a table.

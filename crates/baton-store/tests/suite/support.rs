@@ -110,6 +110,12 @@ fn script(order: &str, folder: &Path, more: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// The names of all tables.
+pub(crate) fn tables_in_schema() -> impl Iterator<Item = &'static str> {
+    let tables = baton_store::MIGRATIONS.iter().flat_map(|schema| schema.split("CREATE TABLE ").skip(1));
+    tables.filter_map(|table| table.split(' ').next())
+}
+
 pub(crate) fn acme(store: &Database) -> Arc<dyn TenantStore> {
     store.tenant(&TenantId::parse("acme").unwrap())
 }

@@ -5,7 +5,7 @@ CREATE TABLE skills (
     description TEXT NOT NULL,
     -- The whole of SKILL.md.
     text TEXT NOT NULL,
-    -- Who saved it.
+    -- Who saved it. Of an erased user, a pseudonym.
     user_id TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (tenant, name)
