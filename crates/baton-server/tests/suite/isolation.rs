@@ -254,6 +254,8 @@ async fn check(site: &Site, route: &Route, asker: &Asker, owned: &Belongings) {
         owned
             .iter()
             .filter(|(name, _)| !matches!(**name, "agent" | "file" | "tool"))
+            // The caller names the user, and gets that name back with what the own tenant has of them.
+            .filter(|(name, _)| **name != "user_id" || !path.contains("{user_id}"))
             .filter(|_| !is_hers)
             .map(|(_, value)| value.as_str()),
     ) {

@@ -62,7 +62,11 @@ pub async fn every_entry_is_chained(store: &dyn Store) {
         assert_eq!(*chains.entry(entry.thread_id).or_insert(*chain), *chain, "a thread has one chain");
         assert_eq!(last.insert(chain, number).map_or(0, |last| *last) + 1, *number);
     }
-    assert_eq!(trail[0].entry, AuditEntry { actor: "actor".to_owned(), ..wild }, "text has no NUL");
+    assert_eq!(
+        trail[0].entry,
+        AuditEntry { actor: "actor".to_owned(), on_behalf_of: Some("ab".to_owned()), ..wild },
+        "text has no NUL"
+    );
     assert!(trail.is_sorted_by_key(|entry| (entry.at, entry.chain, entry.number)));
     assert_eq!(trail.iter().map(|entry| &entry.hash).collect::<BTreeSet<_>>().len(), 41);
     assert_eq!(intact(&*tenant).await, (41, None));

@@ -185,7 +185,7 @@ fn edit_line(row: &TrailRow, rng: &mut Rng) -> String {
     let line = &mut lines[rng.usize(..row.lines.len())];
     *line = match rng.u8(0..6) {
         0 => line.replace("allowed", "denied"),
-        1 => line.replace("\"agent\"", "\"Agent\""),
+        1 => line.replace("\"~", "\"~0"),
         2 => line.replace("tool.call", "tool.cal"),
         3 => format!("{line} "),
         4 => "{}".to_owned(),
