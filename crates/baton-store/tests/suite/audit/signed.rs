@@ -128,6 +128,24 @@ async fn appended_entries_are_found(place: Place) {
     assert!(is_broken(&store).await);
 }
 
+/// The stored ends are changed to fit, but without the key they cannot be signed.
+async fn truncated_trails_are_found(place: Place) {
+    let store = place.open(ONE).await;
+    fill(&store, 7).await;
+    assert!(!is_broken(&store).await);
+    let to_seal = "DELETE FROM audit WHERE number > 5;
+        UPDATE audit_chains SET entries = 5, head = (SELECT hash FROM audit WHERE number = 5),
+            at = (SELECT at FROM audit WHERE number = 5) WHERE chain = 0;";
+    place.execute(to_seal).await;
+    assert!(is_broken(&store).await, "the unsealed entries are missing");
+    drop(store);
+    place.execute(FORGET).await;
+    let store = place.open(ONE).await;
+    assert!(is_broken(&store).await, "the trail was verified before");
+    fill(&store, 20).await;
+    assert!(is_broken(&store).await, "a new trail does not replace it");
+}
+
 /// An old key verifies what it has signed, and can be thrown away once the new one has sealed.
 async fn keys_rotate(place: Place) {
     let store = place.open(ONE).await;
@@ -237,6 +255,7 @@ macro_rules! on_both {
 on_both! {
     a_rewritten_trail_is_found: a_rewritten_trail_is_found_on_sqlite, a_rewritten_trail_is_found_on_postgres;
     appended_entries_are_found: appended_entries_are_found_on_sqlite, appended_entries_are_found_on_postgres;
+    truncated_trails_are_found: truncated_trails_are_found_on_sqlite, truncated_trails_are_found_on_postgres;
     keys_rotate: keys_rotate_on_sqlite, keys_rotate_on_postgres;
     a_first_key_is_adopted: a_first_key_is_adopted_on_sqlite, a_first_key_is_adopted_on_postgres;
     verification_continues: verification_continues_on_sqlite, verification_continues_on_postgres;
