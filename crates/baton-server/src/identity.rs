@@ -112,6 +112,14 @@ impl Principal {
         if self.may(permission) { Ok(()) } else { Err(Problem::permission(permission)) }
     }
 
+    /// When the credential stops to work, if it does.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match self.valid {
+            Valid::Until(end) => Some(end),
+            Valid::Always | Valid::UnlessRevoked(_) => self.key.and_then(|key| key.expires_at),
+        }
+    }
+
     /// Whether the caller may read other users' threads of the same tenant.
     pub fn sees_all(&self) -> bool {
         self.may(roles::TRACE_READ)
