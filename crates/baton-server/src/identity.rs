@@ -112,6 +112,14 @@ impl Principal {
         if self.may(permission) { Ok(()) } else { Err(Problem::permission(permission)) }
     }
 
+    /// When the credential stops working; `None` if it does not expire.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match self.valid {
+            Valid::Until(end) => Some(end),
+            Valid::Always | Valid::UnlessRevoked(_) => self.key.and_then(|key| key.expires_at),
+        }
+    }
+
     /// Whether the caller may read other users' threads of the same tenant.
     pub fn sees_all(&self) -> bool {
         self.may(roles::TRACE_READ)
@@ -160,7 +168,7 @@ impl Authenticator {
         self.uses.take()
     }
 
-    /// Failures are limited per address. Keys that were good before are not affected by them.
+    /// Failures are limited per address. Keys that were good before are not affected by them; tokens are.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -180,14 +188,27 @@ impl Authenticator {
                 self.uses.note(&owner);
                 Ok(owner)
             }
-            Credential::Token(token) => self.verify(token).await.map_err(count),
+            Credential::Token(token) => self.verify_counted(token, from).await,
         }
     }
 
-    /// Counts a failed authentication; the keyring counts those of keys.
+    /// Counts a failed authentication without a key or token.
     fn count(&self, refusal: AuthRefusal, from: AddressKey) -> AuthRefusal {
         let is_failed = matches!(refusal, AuthRefusal::Invalid(_) | AuthRefusal::Expired);
         if is_failed && !self.attempts.take(from, Instant::now()) { AuthRefusal::Busy } else { refusal }
+    }
+
+    /// A token counts as a failed authentication of `from` until it is verified, so that an address over its limit costs no checks of
+    /// signatures.
+    async fn verify_counted(&self, token: &str, from: AddressKey) -> Result<Arc<Principal>, AuthRefusal> {
+        if !self.attempts.take(from, Instant::now()) {
+            return Err(AuthRefusal::Busy);
+        }
+        let verified = self.verify(token).await;
+        if !matches!(verified, Err(AuthRefusal::Invalid(_) | AuthRefusal::Expired)) {
+            self.attempts.give_back(from);
+        }
+        verified
     }
 
     async fn verify(&self, token: &str) -> Result<Arc<Principal>, AuthRefusal> {

@@ -55,7 +55,7 @@ pub struct AuditRecord<'a> {
 }
 
 impl AuditRecord<'_> {
-    fn entry(self, caller: &Principal, trace: Option<&Trace>) -> AuditEntry {
+    pub fn entry(self, caller: &Principal, trace: Option<&Trace>) -> AuditEntry {
         AuditEntry {
             actor: caller.user.to_string(),
             on_behalf_of: None,

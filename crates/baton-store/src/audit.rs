@@ -110,7 +110,8 @@ pub(crate) async fn write(tx: &Tx<'_>, lines: &mut [AuditLine]) -> Result<(), St
     }
     let mut ends = ends::lock(tx, chains.keys().copied()).await?;
     let (mut rows, mut found) = (Vec::new(), Found::default());
-    for (chain, end) in &mut ends {
+    for (chain, locked) in &mut ends {
+        let end = &mut locked.end;
         end.at = end.at.max(micros(tx.now()));
         for lines in chains[chain].chunks(stored::MOST) {
             rows.push(stored::add(*chain, end, lines));

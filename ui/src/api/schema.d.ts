@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key of the tenant
-         * @description The response is the only place where the key is shown. A caller cannot create a key with more permissions than their own.
+         * @description The response is the only place where the key is shown. A caller cannot create a key with more permissions than their own or one that outlives their credential. A key of another user needs `admin:*`.
          */
         post: operations["create_key"];
         delete?: never;
@@ -3507,7 +3507,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedKey"];
                 };
             };
-            /** @description `invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past. */
+            /** @description `invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past or after the caller's credential. */
             400: {
                 headers: {
                     [name: string]: unknown;

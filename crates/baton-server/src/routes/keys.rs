@@ -6,6 +6,7 @@ use baton_core::{Permission, Rights, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
 use secrecy::ExposeSecret as _;
+use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use super::segment::Segment;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::key::{KeyRequest, NewKey, audit_detail};
-use crate::identity::roles::Roles;
+use crate::identity::roles::{EVERYTHING, Roles};
 use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::{Params, Strict};
 use crate::trace::Trace;
@@ -49,12 +50,12 @@ async fn list_keys(
 }
 
 /// Create an API key of the tenant. The response is the only place where the key is shown. A caller cannot create a key with more
-/// permissions than their own.
+/// permissions than their own or one that outlives their credential. A key of another user needs `admin:*`.
 #[utoipa::path(post, path = "/api/v1/keys", tag = "keys",
     request_body = NewKeyBody,
     responses((status = 201, body = CreatedKey),
         (status = 400, body = ProblemBody, content_type = "application/problem+json",
-            description = "`invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past.")),
+            description = "`invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past or after the caller's credential.")),
     extensions(("x-permission" = json!("admin:keys"))))]
 async fn create_key(
     State(app): State<App>,
@@ -64,25 +65,31 @@ async fn create_key(
 ) -> ApiResult<(StatusCode, Json<CreatedKey>)> {
     let now = Timestamp::now();
     let rights = check(app.identity.roles(), &body, now)?;
+    let expires_at = expiry(&body, caller.expires_at())?;
     if let Some(missing) = rights.iter().find(|permission| !caller.may(permission.as_str())) {
         trail::refused(&app, &caller, Some(&trace), missing.as_str(), ROUTE).await;
         return Err(Problem::permission(missing.as_str()));
     }
+    let user_id = body.user_id.unwrap_or_else(|| caller.user.clone());
+    if user_id != caller.user {
+        // The key reads that user's threads and acts in their name.
+        trail::demand(&app, &caller, &trace, EVERYTHING, ROUTE).await?;
+    }
     let request = KeyRequest {
-        user_id: body.user_id.unwrap_or_else(|| caller.user.clone()),
+        user_id,
         roles: body.roles,
         name: body.name.as_str().to_owned(),
         scopes: body.scopes,
-        expires_at: body.expires_at,
+        expires_at,
     };
     let NewKey { secret, record, digest } =
         NewKey::make(request).map_err(|error| Problem::internal(&error))?;
-    let audit_record = AuditRecord {
-        action: "key.create",
-        decision: "allowed",
-        detail: audit_detail(&record),
-        ..AuditRecord::default()
-    };
+    let mut detail = audit_detail(&record);
+    if let Some(key) = caller.key {
+        detail["created_with"] = json!(key.key_id);
+    }
+    let audit_record =
+        AuditRecord { action: "key.create", decision: "allowed", detail, ..AuditRecord::default() };
     let data = trail::audited(&app, &caller, &trace, audit_record);
     data.put_key(record.clone(), &digest.hex()).await?;
     let created = CreatedKey { view: KeyView::of(record, now), key: secret.expose_secret().to_owned() };
@@ -119,6 +126,18 @@ async fn revoke_key(
     match trail::audited(&app, &caller, &trace, audit_record).revoke_key(key_id).await {
         Err(StoreError::NotFound(_)) => Err(missing()),
         revoked => Ok(Json(KeyView::of(revoked?, now))),
+    }
+}
+
+/// When a new key expires: not after the credential that creates it, which would otherwise be good for longer than it is valid.
+fn expiry(body: &NewKeyBody, of_caller: Option<Timestamp>) -> ApiResult<Option<Timestamp>> {
+    match (body.expires_at, of_caller) {
+        (Some(end), Some(last)) if end > last => {
+            let detail = format!("at most {last}, when the credential of this request expires");
+            let problem = Problem::new(Code::InvalidRequest, "the key cannot be created like this");
+            Err(problem.at("/expires_at", detail))
+        }
+        (end, last) => Ok(end.or(last)),
     }
 }
 

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use baton_engine::{export, lifecycle};
+use baton_engine::export;
 use futures_util::StreamExt as _;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::ApiResult;
+use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::UserPath;
 use crate::trace::Trace;
 use crate::trail::{self, AuditRecord};
@@ -42,9 +42,14 @@ async fn erase_user(
     trace: Trace,
     UserPath(user): UserPath,
 ) -> ApiResult<(StatusCode, Json<ErasureView>)> {
-    let data = app.data(&caller);
-    let trace_id = Some(trace.0.trace_id());
-    let erasure = lifecycle::request_erasure(&*data, &user, caller.user.as_str(), trace_id).await?;
+    if user == caller.user {
+        // The last administrator of a tenant could not be replaced over HTTP, and the entry in the audit trail would have no actor.
+        let detail = "you cannot erase your own user: another administrator has to do it";
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    let audit_record = AuditRecord { action: "user.erase", decision: "requested", ..AuditRecord::default() };
+    let entry = audit_record.entry(&caller, Some(&trace));
+    let erasure = app.data(&caller).begin_erasure(&user, entry).await?;
     let erasure_id = erasure.erasure_id;
     let erasing = app.engine.erase_in_background(&caller.tenant, erasure);
     let is_done = matches!(tokio::time::timeout(ERASURE_WAIT, erasing).await, Ok(Ok(true)));

@@ -38,7 +38,7 @@ pub struct NewKeyBody {
     /// The permissions that the key is limited to, each granted by the roles. All of the roles, if it is left out.
     #[schema(value_type = Option<Vec<String>>, nullable = false, max_items = 50)]
     pub scopes: Option<Vec<Permission>>,
-    /// When the key stops working. Never, if it is left out.
+    /// When the key stops working. If it is left out: with the credential of the request, or never.
     #[schema(schema_with = moment, required = false)]
     pub expires_at: Option<Timestamp>,
 }

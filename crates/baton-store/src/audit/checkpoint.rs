@@ -14,6 +14,7 @@ use crate::value::{SqlValue, params};
 const END_BYTES: usize = 8 + 8 + 32;
 
 /// The ends of all chains at a seal.
+#[derive(Clone)]
 pub(super) struct Checkpoint {
     /// The number of the seal; 0 before the first.
     pub(super) seal: i64,
@@ -30,6 +31,8 @@ const STORE: &str = "
     ON CONFLICT (tenant) DO UPDATE
     SET seal = excluded.seal, state = excluded.state, key_id = excluded.key_id, mac = excluded.mac
     WHERE audit_checkpoints.seal <= excluded.seal OR audit_checkpoints.key_id <> excluded.key_id";
+
+const HASH: &str = "SELECT hash FROM audit_seals WHERE tenant = $1 AND number = $2";
 
 const SIGNER: &str = "SELECT key_id FROM audit_seals WHERE tenant = $1 AND number = $2";
 
@@ -55,6 +58,12 @@ impl Checkpoint {
         let parts: [&[u8]; 3] = [&number, &state, tx.tenant.as_bytes()];
         let mac = chain::value(&keys.sign(b'c', &parts));
         tx.execute(STORE, params![self.seal, SqlValue::Blob(state), keys.signing_id(), mac]).await.map(drop)
+    }
+
+    /// Whether its seal is still in the trail.
+    pub(super) async fn is_kept(&self, tx: &Tx<'_>) -> Result<bool, StoreError> {
+        let row = tx.first(HASH, params![self.seal]).await?;
+        row.map_or(Ok(false), |row| Ok(chain::hash_at(&row, 0)? == self.newest.head))
     }
 
     /// The seal, if there is one.

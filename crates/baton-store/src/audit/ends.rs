@@ -63,6 +63,44 @@ impl ChainEnd {
     }
 }
 
+/// The end of a chain that is locked for appending.
+pub(super) struct LockedEnd {
+    pub(super) end: ChainEnd,
+    /// The columns `key_id, mac` that the end keeps if its signature cannot be relied on.
+    kept: Option<(String, SqlValue)>,
+}
+
+impl LockedEnd {
+    /// Reads the columns `chain, entries, head, at, key_id, mac`.
+    ///
+    /// Entries are appended also after an end that configured keys have not signed: refusing them would end all runs of the tenant.
+    /// The new end is not signed then, because its signature would vouch for what was written around Baton. So the sealer, which
+    /// checks all ends, logs within a second why it does not seal the trail, and verification reports it until it is accepted with
+    /// `baton audit sign`.
+    fn read(tx: &Tx<'_>, chain: u8, row: &Row) -> Result<Self, StoreError> {
+        let end = ChainEnd::read(row, 1)?;
+        let trust = if end.entries == 0 { Trust::Trusted } else { end.check(tx, chain, row, 4)? };
+        let mac = match trust {
+            Trust::Trusted => return Ok(Self { end, kept: None }),
+            Trust::Untrusted => SqlValue::Null,
+            // It is not the signature of the new end either.
+            Trust::Wrong => row.optional(5, chain::hash_at)?.map_or(SqlValue::Null, |mac| chain::value(&mac)),
+        };
+        let key_id = row.text(4)?.to_owned();
+        Ok(Self { end, kept: Some((key_id, mac)) })
+    }
+
+    /// The parameters of [`MOVE`].
+    pub(super) fn values(&self, tx: &Tx<'_>, chain: u8) -> Vec<SqlValue> {
+        let mut values = self.end.values(tx, chain);
+        if let Some((key_id, mac)) = &self.kept {
+            values.truncate(4);
+            values.extend([SqlValue::from(key_id.as_str()), mac.clone()]);
+        }
+        values
+    }
+}
+
 /// A statement that locks the rows it reads. SQLite has a single writer and needs no lock.
 pub(super) struct Locking {
     pub(super) sqlite: &'static str,
@@ -82,7 +120,7 @@ impl Locking {
 macro_rules! of_chains {
     ($lock:literal) => {
         concat!(
-            "SELECT chain, entries, head, at, key_id
+            "SELECT chain, entries, head, at, key_id, mac
             FROM audit_chains
             WHERE tenant = $1 AND (CAST($2 AS BIGINT) >> CAST(chain AS INTEGER)) % 2 = 1
             ORDER BY chain",
@@ -108,7 +146,7 @@ pub(super) const MOVE: &str = "UPDATE audit_chains SET entries = $3, head = $4, 
 pub(super) async fn lock(
     tx: &Tx<'_>,
     chains: impl Iterator<Item = u8>,
-) -> Result<BTreeMap<u8, ChainEnd>, StoreError> {
+) -> Result<BTreeMap<u8, LockedEnd>, StoreError> {
     let wanted = chains.fold(0_u64, |bits, chain| bits | 1 << chain);
     for is_new in [false, true] {
         if is_new {
@@ -117,7 +155,11 @@ pub(super) async fn lock(
         let rows = tx.query(LOCK.sql(tx), params![wanted]).await?;
         if rows.len() == wanted.count_ones() as usize {
             rows.iter().try_for_each(|row| refuse_weaker(tx, row.text(4)?))?;
-            return rows.iter().map(|row| Ok((chain_at(row, 0)?, ChainEnd::read(row, 1)?))).collect();
+            let read = |row: &Row| {
+                let chain = chain_at(row, 0)?;
+                Ok((chain, LockedEnd::read(tx, chain, row)?))
+            };
+            return rows.iter().map(read).collect();
         }
     }
     Err(StoreError::Corrupt("the end of an audit chain is missing".to_owned()))

@@ -128,7 +128,19 @@ macro_rules! newest {
 const NEWEST: Locking = Locking { sqlite: newest!(""), postgres: newest!(" FOR NO KEY UPDATE") };
 
 /// One statement, so that all ends come from one snapshot.
-const ENDS: &str = "SELECT chain, entries, head, at, key_id, mac FROM audit_chains WHERE tenant = $1 AND chain < 16 ORDER BY chain";
+macro_rules! ends {
+    ($lock:literal) => {
+        concat!(
+            "SELECT chain, entries, head, at, key_id, mac FROM audit_chains WHERE tenant = $1 AND chain < 16 ORDER BY chain",
+            $lock
+        )
+    };
+}
+
+const ENDS: &str = ends!("");
+
+/// Locked, so that the ends can be signed anew. Writers lock no row after these, so they do not deadlock.
+const LOCKED_ENDS: Locking = Locking { sqlite: ends!(""), postgres: ends!(" FOR NO KEY UPDATE") };
 
 const LAST: &str = "SELECT coalesce(max(number), 0) FROM audit_seals WHERE tenant = $1";
 
@@ -139,21 +151,34 @@ const INSERT: &str =
 /// returns `None`.
 ///
 /// Fails unless configured keys have signed the last seal and the ends of the chains: a seal must not cover what was written around
-/// Baton. `adopts` skips this check.
+/// Baton. `adopts` skips this check, and always writes a seal if there are entries.
+///
+/// Ends that another key has signed are signed anew, so that the other key can be removed.
 async fn seal(tx: &Tx<'_>, adopts: bool) -> Result<Option<Seal>, StoreError> {
     let Some(row) = tx.first(NEWEST.sql(tx), &[]).await? else { return Ok(None) };
     let (newest, key_id) = (ChainEnd::read(&row, 0)?, row.text(3)?);
     refuse_weaker(tx, key_id)?;
-    let rows = tx.query(ENDS, &[]).await?;
+    let keys = &tx.shared.audit_keys;
+    let mut rows = tx.query(ENDS, &[]).await?;
+    let is_of_other_key = |row: &Row| Ok(row.count(1)? > 0 && row.text(4)? != keys.signing_id());
+    let of_other_keys = rows.iter().map(is_of_other_key).collect::<Result<Vec<bool>, StoreError>>()?;
+    let renews = adopts || of_other_keys.contains(&true);
+    if renews {
+        rows = tx.query(LOCKED_ENDS.sql(tx), &[]).await?;
+    }
     let ends = rows.iter().map(|row| ChainEnd::read(row, 1)).collect::<Result<Vec<ChainEnd>, _>>()?;
     let entries = ends.iter().map(|end| end.entries).sum();
-    let keys = &tx.shared.audit_keys;
-    if entries == newest.entries && (entries == 0 || key_id == keys.signing_id()) {
+    if entries == newest.entries && (entries == 0 || (!renews && key_id == keys.signing_id())) {
         return Ok(None);
     }
     if !adopts {
         check_ends(tx, [(SEALS, &newest, &row, 3)].into_iter())?;
         check_ends(tx, (0..).zip(&ends).zip(&rows).map(|((chain, end), row)| (chain, end, row, 4)))?;
+    }
+    if renews {
+        for (chain, end) in (0..).zip(&ends).filter(|(_, end)| end.entries > 0) {
+            tx.execute(MOVE, &end.values(tx, chain)).await?;
+        }
     }
     let last = tx.first(LAST, &[]).await?;
     let number = last.map_or(Ok(0), |row| row.count(0))? + 1;

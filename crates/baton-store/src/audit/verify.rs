@@ -56,16 +56,13 @@ type Walked<T> = Result<T, Stop>;
 
 /// Reads the trail in one transaction, from one snapshot. Returns where it ended if the trail is intact.
 pub(super) async fn verify(tx: &Tx<'_>, scope: AuditScope) -> Result<Reached, StoreError> {
-    let from = match scope {
-        AuditScope::Incremental => Checkpoint::load(tx).await?,
-        AuditScope::Full => None,
-    };
-    outcome(walk(tx, from, SignedBy::ConfiguredKeys).await)
+    let checkpoint = Checkpoint::load(tx).await?;
+    outcome(walk(tx, checkpoint, scope, SignedBy::ConfiguredKeys).await)
 }
 
 /// Reads the whole trail without regard to the keys that have signed it.
 pub(super) async fn verify_unsigned(tx: &Tx<'_>) -> Result<AuditVerdict, StoreError> {
-    outcome(walk(tx, None, SignedBy::Anything).await).map(|(verdict, _)| verdict)
+    outcome(walk(tx, None, AuditScope::Full, SignedBy::Anything).await).map(|(verdict, _)| verdict)
 }
 
 type Reached = (AuditVerdict, Option<Checkpoint>);
@@ -86,14 +83,26 @@ enum SignedBy {
     Anything,
 }
 
-async fn walk(tx: &Tx<'_>, from: Option<Checkpoint>, by: SignedBy) -> Walked<Reached> {
+/// A full walk reads the trail from its beginning, and compares it with the checkpoint: what was verified before must still be there.
+async fn walk(
+    tx: &Tx<'_>,
+    checkpoint: Option<Checkpoint>,
+    scope: AuditScope,
+    by: SignedBy,
+) -> Walked<Reached> {
     let ends = ends(tx).await?;
+    let from = checkpoint.clone().filter(|_| scope == AuditScope::Incremental);
     let since_seal = from.as_ref().map(|from| from.seal.unsigned_abs());
     let from = from.unwrap_or_else(|| Checkpoint::start(tx.tenant));
     let mut chains: Vec<ChainWalk> =
         (0..CHAINS).zip(&from.chains).map(|(chain, end)| ChainWalk::from(chain, end.clone())).collect();
     let Seals { newest, unsigned, reached } =
-        seals(tx, &mut chains, &from, &ends[usize::from(SEALS)].end, by).await?;
+        seals(tx, &mut chains, &from, &ends[usize::from(SEALS)], by).await?;
+    if let Some(checkpoint) = checkpoint
+        && !checkpoint.is_kept(tx).await?
+    {
+        return Err(broken(None, checkpoint.seal, "the seal that was verified before is missing"));
+    }
     let newest = match newest {
         None => from.shown(tx).await?,
         newest => newest,
@@ -115,6 +124,18 @@ async fn walk(tx: &Tx<'_>, from: Option<Checkpoint>, by: SignedBy) -> Walked<Rea
 struct StoredEnd {
     end: ChainEnd,
     trust: Trust,
+}
+
+impl StoredEnd {
+    /// Fails if the chain has entries and its end is not signed: otherwise a trail could be cut off after any entry or seal. `number`
+    /// is the last of them.
+    #[expect(clippy::result_large_err, reason = "there is at most one error per verification")]
+    fn must_be_signed(&self, chain: u8, number: u64, by: SignedBy) -> Walked<()> {
+        if self.end.entries == 0 || self.trust == Trust::Trusted || by == SignedBy::Anything {
+            return Ok(());
+        }
+        Err(broken_end(chain, number, "the end of the chain is not signed with a configured key"))
+    }
 }
 
 /// Returns the stored ends of all chains, the chain of seals last. A tenant without rows has an empty trail.
@@ -155,7 +176,7 @@ async fn seals(
     tx: &Tx<'_>,
     chains: &mut [ChainWalk],
     from: &Checkpoint,
-    end: &ChainEnd,
+    stored: &StoredEnd,
     by: SignedBy,
 ) -> Walked<Seals> {
     let (mut last, mut newest, mut unsigned) = (from.newest.clone(), None, 0);
@@ -181,13 +202,14 @@ async fn seals(
             newest = Some(shown.map_err(|_| unreadable_seal(number))?);
         }
     }
-    if last != *end {
+    if last != stored.end {
         return Err(broken(None, number, "the newest seal is not the one that was kept with the chains"));
     }
     if number > 0 && !is_signed && by == SignedBy::ConfiguredKeys {
         let key_id = newest.as_ref().and_then(|seal: &Seal| seal.key_id.as_deref()).unwrap_or_default();
         return Err(broken(None, number, &untrusted(key_id)));
     }
+    stored.must_be_signed(SEALS, number.unsigned_abs(), by)?;
     let chains = chains.iter().map(|chain| chain.end.clone()).collect();
     Ok(Seals { newest, unsigned, reached: Checkpoint { seal: number, newest: last, chains } })
 }
@@ -254,19 +276,15 @@ impl ChainWalk {
         Ok(())
     }
 
-    /// Walks from the newest seal to the stored end, which has to be signed, and fails if there are entries after it.
+    /// Walks from the newest seal to the stored end, which must be signed, and fails if there are entries after it.
     async fn finish(&mut self, tx: &Tx<'_>, stored: &StoredEnd, by: SignedBy) -> Walked<()> {
-        let StoredEnd { end, trust } = stored;
-        let is_sealed = self.end == *end;
+        let end = &stored.end;
         self.advance(tx, end.entries).await?;
         if self.end != *end {
             let reason = "the last entry is not the one that was kept as the end of the chain";
             return Err(broken_end(self.chain, self.end.entries, reason));
         }
-        if !is_sealed && *trust != Trust::Trusted && by == SignedBy::ConfiguredKeys {
-            let reason = "the end of the chain is not signed with a configured key";
-            return Err(broken_end(self.chain, self.end.entries, reason));
-        }
+        stored.must_be_signed(self.chain, self.end.entries, by)?;
         match self.next(tx).await? {
             Some(_) => {
                 let reason = "there are entries after the end of the chain";

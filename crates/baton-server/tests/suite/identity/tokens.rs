@@ -135,6 +135,25 @@ async fn hs256_is_checked_with_the_secret() {
 }
 
 #[tokio::test]
+async fn tokens_of_an_address_over_its_limit_are_not_verified() {
+    let secret = Some(SecretString::from(SECRET));
+    let site = trusting(TokenTrust { secret, ..trust(&[Algorithm::Hs256]) }).await;
+    let good = Signer::secret(SECRET.as_bytes()).sign(&claims());
+    let forged = Signer::secret(b"another secret that is long enough too").sign(&claims());
+    for _ in 0..80 {
+        assert_eq!(site.status(&good).await, 200, "verified tokens do not count");
+    }
+    let mut is_refused = false;
+    // More than once: the limit grows again between two requests.
+    for _ in 0..20 {
+        while site.status(&forged).await != 429 {}
+        is_refused |= site.status(&good).await == 429;
+    }
+    assert!(is_refused);
+    site.end().await;
+}
+
+#[tokio::test]
 async fn rs256_is_checked_with_public_keys() {
     let signer = Signer::rsa();
     let keys = Some(KeySource::Pem(signer.public_pem.clone()));

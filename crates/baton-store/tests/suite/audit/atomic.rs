@@ -222,6 +222,11 @@ async fn both_or_neither(opened: &Opened) {
     let absent = PushKey { task: message(unknown, "").run_id, id: "none".to_owned() };
     assert_eq!(audited.delete_push_config(absent).await, Ok(false));
     assert_eq!(probes(&*tenant).await, CHANGES.len());
+    // A long thread is deleted in several transactions, with one entry.
+    let long = scene(&*tenant).await;
+    opened.execute("UPDATE thread_work SET records = 100000 WHERE tenant = 'acme'").await;
+    change(&*audited, &long, "delete").await.unwrap();
+    assert_eq!(probes(&*tenant).await, CHANGES.len() + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

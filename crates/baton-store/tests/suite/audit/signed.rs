@@ -118,6 +118,32 @@ async fn appended_entries_are_found(place: Place) {
     let store = place.open(ONE).await;
     assert!(store.seal_audit().await.is_err());
     assert!(is_broken(&store).await);
+    // With the id of the real key: the next entry is written, but does not sign what is before it.
+    let id = AuditKeys::parse(ONE).unwrap().signing_id().to_owned();
+    place.execute(&format!("UPDATE audit_chains SET key_id = '{id}'")).await;
+    let store = place.open(ONE).await;
+    acme(&store).record(entry(9, None)).await.unwrap();
+    let refused = store.seal_audit().await.unwrap_err().to_string();
+    assert!(refused.contains("changed outside of Baton"), "{refused}");
+    assert!(is_broken(&store).await);
+}
+
+/// The stored ends are changed to fit, but without the key they cannot be signed.
+async fn truncated_trails_are_found(place: Place) {
+    let store = place.open(ONE).await;
+    fill(&store, 7).await;
+    assert!(!is_broken(&store).await);
+    let to_seal = "DELETE FROM audit WHERE number > 5;
+        UPDATE audit_chains SET entries = 5, head = (SELECT hash FROM audit WHERE number = 5),
+            at = (SELECT at FROM audit WHERE number = 5) WHERE chain = 0;";
+    place.execute(to_seal).await;
+    assert!(is_broken(&store).await, "the unsealed entries are missing");
+    drop(store);
+    place.execute(FORGET).await;
+    let store = place.open(ONE).await;
+    assert!(is_broken(&store).await, "the trail was verified before");
+    fill(&store, 20).await;
+    assert!(is_broken(&store).await, "a new trail does not replace it");
 }
 
 /// An old key verifies what it has signed, and can be thrown away once the new one has sealed.
@@ -131,9 +157,9 @@ async fn keys_rotate(place: Place) {
     drop(only_new);
     let store = place.open(&format!("{TWO}\n{ONE}")).await;
     assert_eq!(store.seal_audit().await, Ok(1), "sealed again, although nothing was added");
-    fill(&store, 5).await;
     store.close().await.unwrap();
     let store = place.open(TWO).await;
+    fill(&store, 5).await;
     let AuditVerdict::Intact { entries, seal, unsigned_seals, .. } = verdict(&store, AuditScope::Full).await
     else {
         panic!("it is intact")
@@ -152,14 +178,21 @@ async fn is_broken_in_full(store: &Database) -> bool {
 async fn a_first_key_is_adopted(place: Place) {
     let store = place.open("").await;
     fill(&store, 10).await;
+    let threads: Vec<_> = (0..20).map(|_| ThreadId::random()).collect();
+    record_all(&acme(&store), threads.iter().map(|thread| entry(1, Some(*thread)))).await;
+    store.seal_audit().await.unwrap();
     store.close().await.unwrap();
     let store = place.open(ONE).await;
     assert!(is_broken(&store).await);
+    acme(&store).record(entry(2, None)).await.unwrap();
+    let refused = store.seal_audit().await.unwrap_err().to_string();
+    assert!(refused.contains("baton audit sign"), "{refused}");
     let signed = acme(&store).sign_audit().await.unwrap();
-    let AuditVerdict::Intact { entries: 10, unsigned_seals: 2, .. } = signed else { panic!("{signed:?}") };
+    let AuditVerdict::Intact { entries: 31, unsigned_seals: 3, .. } = signed else { panic!("{signed:?}") };
+    record_all(&acme(&store), threads.iter().map(|thread| entry(3, Some(*thread)))).await;
     fill(&store, 5).await;
-    assert!(!is_broken(&store).await);
-    place.execute("UPDATE audit_seals SET key_id = '' WHERE number = 4").await;
+    assert!(!is_broken(&store).await, "the ends of all chains are signed");
+    place.execute("UPDATE audit_seals SET key_id = '' WHERE number = 5").await;
     assert!(is_broken_in_full(&store).await, "a seal without a key after one with it");
 }
 
@@ -222,6 +255,7 @@ macro_rules! on_both {
 on_both! {
     a_rewritten_trail_is_found: a_rewritten_trail_is_found_on_sqlite, a_rewritten_trail_is_found_on_postgres;
     appended_entries_are_found: appended_entries_are_found_on_sqlite, appended_entries_are_found_on_postgres;
+    truncated_trails_are_found: truncated_trails_are_found_on_sqlite, truncated_trails_are_found_on_postgres;
     keys_rotate: keys_rotate_on_sqlite, keys_rotate_on_postgres;
     a_first_key_is_adopted: a_first_key_is_adopted_on_sqlite, a_first_key_is_adopted_on_postgres;
     verification_continues: verification_continues_on_sqlite, verification_continues_on_postgres;

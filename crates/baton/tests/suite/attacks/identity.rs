@@ -29,6 +29,10 @@ fn keys_cannot_exceed_roles_scopes_or_their_creator() {
     let limited = json!({ "name": "less", "roles": ["user"], "scopes": ["thread:read"] });
     let (status, created) = create(&at, &served, &clerk, &limited);
     assert_eq!(status, 201, "what the creator has may be passed on: {created}");
+    let for_another =
+        json!({ "name": "less", "user_id": "root", "roles": ["user"], "scopes": ["thread:read"] });
+    let (status, refused) = create(&at, &served, &clerk, &for_another);
+    assert_eq!((status, &refused["permission"]), (403, &json!("admin:*")), "not in the name of others");
 
     let reader = created["key"].as_str().unwrap();
     assert_eq!(at.send(&served, reader, "GET", "/api/v1/threads", None).0, 200);
@@ -103,6 +107,31 @@ fn keys_expire() {
     assert_eq!(at.run(&more, &[]).0, 2, "the role does not grant it");
     let system = ["keys", "create", "--tenant", "_system", "--user", "eve", "--role", "admin"];
     assert_eq!(at.run(&system, &[]).0, 2, "the installation's own trail has no users");
+}
+
+/// A key of limited time cannot be exchanged for one that lasts longer.
+#[test]
+fn keys_do_not_outlive_their_creator() {
+    let at = Installation::new("");
+    let args =
+        ["keys", "create", "--tenant", "acme", "--user", "root", "--role", "admin", "--expires", "90d"];
+    let admin = at.baton(&args, &[]).trim().to_owned();
+    let served = Served::start(at.dir());
+    let later = json!({ "name": "later", "roles": ["user"], "expires_at": "2999-01-01T00:00:00Z" });
+    let (status, refused) = create(&at, &served, &admin, &later);
+    assert_eq!((status, &refused["errors"][0]["pointer"]), (400, &json!("/expires_at")), "{refused}");
+    let (status, created) = create(&at, &served, &admin, &json!({ "name": "same", "roles": ["user"] }));
+    assert_eq!(status, 201, "{created}");
+    let (_, listed) = at.send(&served, &admin, "GET", KEYS, None);
+    let creator = &listed["data"][0];
+    assert_eq!(created["expires_at"], creator["expires_at"], "{listed}");
+    let audited = at.trail(&served, &admin, "key.create");
+    let with = audited.iter().find(|entry| entry["detail"]["name"] == "same").unwrap();
+    assert_eq!(
+        (&with["actor"], &with["detail"]["created_with"]),
+        (&json!("root"), &creator["key_id"]),
+        "{audited:?}"
+    );
 }
 
 /// When a key was used is stored, but not by each request.
