@@ -5,43 +5,12 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use indexmap::IndexMap;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::confinement::ServerProgram;
 use crate::stdout::Stdout;
-use crate::variables::Environment;
 
-/// What a server inherits. Everything else, API keys of models above all, it gets only by `env`.
-const INHERITED: &[&str] = &[
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    // Without these nothing starts on Windows.
-    "APPDATA",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMFILES",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "USERNAME",
-    "USERPROFILE",
-];
-/// What names folders and programs of Baton's user, which a sandbox does not have.
-const OUTSIDE_SANDBOX: &[&str] = &["HOME", "TMPDIR", "SHELL"];
 /// How long a process that has closed its output may take to be gone, and its last words to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(10);
@@ -61,19 +30,9 @@ pub(crate) struct ChildProcess {
 pub(crate) type ProcessPipes = (Stdout<ChildStdout>, ChildStdin);
 
 impl ChildProcess {
-    pub fn spawn(
-        program: ServerProgram,
-        args: &[String],
-        env: &IndexMap<String, String>,
-        environment: &Environment,
-    ) -> std::io::Result<(Self, ProcessPipes)> {
-        let ServerProgram { command, home } = program;
-        let is_elsewhere = |name: &str| home.is_some() && OUTSIDE_SANDBOX.contains(&name);
-        let inherited = INHERITED.iter().filter(|name| !is_elsewhere(name));
-        let inherited = inherited.filter_map(|name| Some((*name, environment.get(name)?)));
-        let mut builder = Command::from(command);
-        builder.args(args).envs(inherited).envs(home.as_ref().map(|home| ("HOME", home))).envs(env);
-        builder.kill_on_drop(true);
+    pub fn spawn(program: std::process::Command, args: &[String]) -> std::io::Result<(Self, ProcessPipes)> {
+        let mut builder = Command::from(program);
+        builder.args(args).kill_on_drop(true);
         builder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own: launchers such as `npx` start the real server as their child.
         #[cfg(unix)]

@@ -77,6 +77,8 @@ struct ServerKey {
     name: String,
     description: String,
     is_trusted: bool,
+    /// By an agent file: it does not get all variables.
+    is_described: bool,
 }
 
 impl Servers {
@@ -152,6 +154,7 @@ impl Servers {
         server: &McpServer,
     ) -> Result<Arc<McpClient>, McpError> {
         // An agent file may describe another server under the name of a trusted one.
+        let is_described = !matches!(server, McpServer::Configured);
         let (server, is_trusted) = match server {
             McpServer::Configured => (self.find(name)?, self.0.settings.trusted.contains(name)),
             described => (described.clone(), false),
@@ -167,6 +170,7 @@ impl Servers {
             name: name.to_owned(),
             description,
             is_trusted,
+            is_described,
         };
         let mut clients = self.0.clients();
         if self.0.stopped.is_cancelled() {
@@ -178,12 +182,21 @@ impl Servers {
         if is_process {
             self.make_room(&mut clients, tenant, name)?;
         }
-        let (settings, stopped) = (Arc::clone(&self.0.settings), self.0.stopped.clone());
+        let (settings, stopped) = (self.settings(is_described), self.0.stopped.clone());
         let (tenant, name) = (tenant.clone(), name.to_owned());
         let client = McpClient::new(tenant, name, server, workspace, is_trusted, settings, stopped);
         let client = Arc::new(client);
         clients.insert(key, Arc::clone(&client));
         Ok(client)
+    }
+
+    fn settings(&self, is_described: bool) -> Arc<McpSettings> {
+        let settings = &self.0.settings;
+        if !is_described {
+            return Arc::clone(settings);
+        }
+        let environment = settings.environment.for_described();
+        Arc::new(McpSettings { environment, ..McpSettings::clone(settings) })
     }
 
     /// Ends processes of the tenant that are not in use, if it has as many as it may. A client that is held counts as a process: it

@@ -9,13 +9,17 @@ use indexmap::IndexMap;
 
 /// Where variables come from. Given by the caller, so that tests and tenants can have their own.
 #[derive(Clone)]
-pub struct Environment(Arc<Lookup>);
+pub struct Environment {
+    lookup: Arc<Lookup>,
+    /// Whether the server is described in an agent file.
+    is_described: bool,
+}
 
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl Environment {
     pub fn new(lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(lookup))
+        Self { lookup: Arc::new(lookup), is_described: false }
     }
 
     /// The environment of this process.
@@ -24,14 +28,29 @@ impl Environment {
     }
 
     pub fn get(&self, name: &str) -> Option<String> {
-        (self.0)(name)
+        (self.lookup)(name)
+    }
+
+    /// The same for a server that an agent file describes: it gets no key of a model.
+    #[must_use]
+    pub(crate) fn for_described(&self) -> Self {
+        Self { is_described: true, ..self.clone() }
+    }
+
+    /// Whether a server must not get this variable by `${NAME}`.
+    fn refuses(&self, name: &str) -> bool {
+        name.starts_with("BATON_") || self.is_described && name.ends_with("_API_KEY")
     }
 
     /// The same with `WORKSPACE`, the folder that a server can write to.
     #[must_use]
     pub(crate) fn with_workspace(&self, folder: &Path) -> Self {
         let (others, folder) = (self.clone(), folder.display().to_string());
-        Self::new(move |name| if name == "WORKSPACE" { Some(folder.clone()) } else { others.get(name) })
+        let is_described = self.is_described;
+        let lookup = move |name: &str| {
+            if name == "WORKSPACE" { Some(folder.clone()) } else { others.get(name) }
+        };
+        Self { is_described, ..Self::new(lookup) }
     }
 }
 
@@ -47,6 +66,11 @@ pub enum InvalidVariable {
     Missing(String),
     #[error("`${{{0}}}` is not a variable: write `${{NAME}}` or `${{NAME:-default}}`")]
     Name(String),
+    #[error(
+        "`${{{0}}}` is not given to this server: none gets variables named BATON_…, and one that an agent file describes gets none \
+         named …_API_KEY; describe it in baton.toml or .mcp.json"
+    )]
+    Refused(String),
     #[error("`${{` is not closed by `}}`")]
     Unclosed,
 }
@@ -102,6 +126,9 @@ fn expand(text: &str, environment: &Environment, secrets: &mut Secrets) -> Resul
         };
         if !is_name(name) {
             return Err(InvalidVariable::Name(inside.to_owned()));
+        }
+        if environment.refuses(name) {
+            return Err(InvalidVariable::Refused(name.to_owned()));
         }
         filled.push_str(before);
         // As in a shell, an empty variable counts as missing when there is a default.
@@ -184,6 +211,21 @@ mod tests {
         ] {
             assert_eq!(filled(text).unwrap_err(), expected);
         }
+    }
+
+    #[test]
+    fn keys_of_the_server_are_refused() {
+        let all = Environment::new(|name| Some(format!("value of {name}")));
+        let described = all.for_described().with_workspace(Path::new("/srv/w"));
+        let is_refused = |environment: &Environment, text: &str| {
+            let expanded = expand(text, environment, &mut Secrets::default());
+            matches!(expanded, Err(InvalidVariable::Refused(_)))
+        };
+        for text in ["${BATON_DATABASE_URL}", "x ${BATON_KEY:-y}"] {
+            assert!(is_refused(&all, text) && is_refused(&described, text), "{text}");
+        }
+        assert!(!is_refused(&all, "${OPENAI_API_KEY}") && is_refused(&described, "${OPENAI_API_KEY:-}"));
+        assert!(!is_refused(&described, "${TICKET_TOKEN} ${WORKSPACE}"));
     }
 
     #[test]

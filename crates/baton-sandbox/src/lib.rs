@@ -8,7 +8,7 @@
 //! # use baton_sandbox::{Launcher, Limits, Sandbox};
 //! let launcher = Launcher::current();
 //! let sandbox = Sandbox::new("/srv/data/thread", Limits::default());
-//! let output = sandbox.command(&launcher, "sh")?.args(["-c", "ls -l"]).output();
+//! let output = sandbox.command(&launcher, "sh", &[])?.args(["-c", "ls -l"]).output();
 //! # Ok::<(), baton_sandbox::Unavailable>(())
 //! ```
 //!
@@ -32,11 +32,23 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 mod linux;
 
+#[cfg(target_os = "linux")]
+pub use linux::SYSTEM_PATHS;
+/// There is no sandbox.
+#[cfg(not(target_os = "linux"))]
+pub const SYSTEM_PATHS: &[&str] = &[];
+
 /// First argument of a launcher process.
 const MARKER: &str = "__sandbox";
 /// First argument of process 1 of a sandbox.
 #[cfg(target_os = "linux")]
 const INIT_MARKER: &str = "__sandbox-init";
+/// The only variable of a launcher that comes from outside: those of the program, as JSON. Set as they are, some of them, such as
+/// `LD_PRELOAD`, would run code in the launcher, which is not confined yet.
+const ENVIRONMENT: &str = "BATON_SANDBOX_ENV";
+/// Keeps the allocator of the launcher from committing 1 GiB at its start: this counts towards the limit of memory, and process
+/// 1 of a sandbox could not start the program.
+const ALLOCATOR: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 /// Exit code of a launcher that could not start the program.
 #[cfg(target_os = "linux")]
 const NOT_STARTED: i32 = 125;
@@ -139,7 +151,7 @@ impl Launcher {
         for isolation in [Isolation::Namespaces, Isolation::Landlock] {
             let root = std::env::temp_dir().canonicalize().unwrap_or_else(|_| PathBuf::from("/tmp"));
             let sandbox = Sandbox::new(root, Limits::default());
-            let mut command = sandbox.launch(&self.program, isolation, None);
+            let mut command = sandbox.launch(&self.program, isolation, None, &[]);
             match command.output() {
                 Ok(output) if output.status.success() => return Ok(isolation),
                 Ok(output) => problems.push(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
@@ -156,22 +168,37 @@ impl Sandbox {
         Self { root: root.into(), read_only: Vec::new(), hidden: Vec::new(), network: false, limits }
     }
 
-    /// The command that starts `program` in the sandbox. It has no environment until the caller adds one, and the arguments that
-    /// the caller adds are those of the program. Killing its process ends everything that the program started.
-    pub fn command(&self, launcher: &Launcher, program: impl AsRef<OsStr>) -> Result<Command, Unavailable> {
+    /// The command that starts `program` in the sandbox, with this environment and no other. The arguments that the caller adds
+    /// are those of the program. Variables that the caller adds do not reach it. Killing its process ends everything that the
+    /// program started.
+    pub fn command(
+        &self,
+        launcher: &Launcher,
+        program: impl AsRef<OsStr>,
+        environment: &[(String, String)],
+    ) -> Result<Command, Unavailable> {
         let isolation = launcher.isolation()?;
         if isolation == Isolation::Landlock && !self.hidden.is_empty() {
             let reason = "files inside the work folder can be hidden only with user namespaces";
             return Err(Unavailable(reason.to_owned()));
         }
-        Ok(self.launch(&launcher.program, isolation, Some(program.as_ref())))
+        Ok(self.launch(&launcher.program, isolation, Some(program.as_ref()), environment))
     }
 
-    fn launch(&self, launcher: &Path, isolation: Isolation, program: Option<&OsStr>) -> Command {
+    fn launch(
+        &self,
+        launcher: &Path,
+        isolation: Isolation,
+        program: Option<&OsStr>,
+        environment: &[(String, String)],
+    ) -> Command {
         let request = LaunchRequest { sandbox: self.clone(), isolation, parent: std::process::id() };
         let mut command = Command::new(launcher);
         command.env_clear().arg(MARKER).arg(serde_json::to_string(&request).unwrap_or_default());
         command.args(program);
+        // Not among the arguments, which all users of the machine can see.
+        command.env(ENVIRONMENT, serde_json::to_string(environment).unwrap_or_default());
+        command.env(ALLOCATOR.0, ALLOCATOR.1);
         command
     }
 }
@@ -191,4 +218,20 @@ struct LaunchRequest {
 pub fn launch_if_requested() {
     #[cfg(target_os = "linux")]
     linux::launch_if_requested();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_the_program_are_not_set_on_the_launcher() {
+        let launcher = Launcher::with_isolation("/bin/false", Isolation::Namespaces);
+        let environment = [("LD_PRELOAD".to_owned(), "/srv/a.so".to_owned())];
+        let sandbox = Sandbox::new("/srv", Limits::default());
+        let command = sandbox.command(&launcher, "sh", &environment).unwrap();
+        let names: Vec<&OsStr> = command.get_envs().map(|(name, _)| name).collect();
+        assert_eq!(names, [ENVIRONMENT, ALLOCATOR.0]);
+        assert!(command.get_args().all(|argument| !argument.as_encoded_bytes().ends_with(b".so")));
+    }
 }

@@ -7,10 +7,12 @@ mod restrict;
 mod syscalls;
 mod watch;
 
+pub use filesystem::SYSTEM_PATHS;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 
-use crate::{INIT_MARKER, LaunchRequest, MARKER, NOT_STARTED};
+use crate::{ENVIRONMENT, INIT_MARKER, LaunchRequest, MARKER, NOT_STARTED};
 
 /// An error of the launcher: what it did, and what the system said.
 type Outcome<T> = Result<T, String>;
@@ -18,6 +20,12 @@ type Outcome<T> = Result<T, String>;
 /// Adds what was being done to an error.
 fn during<E: Display>(what: &str) -> impl FnOnce(E) -> String + '_ {
     move |error| format!("{what}: {error}")
+}
+
+/// The variables of the program, which nothing before it may use.
+fn program_environment() -> Outcome<Vec<(String, String)>> {
+    let text = std::env::var(ENVIRONMENT).map_err(during("the environment"))?;
+    serde_json::from_str(&text).map_err(during("the environment"))
 }
 
 pub fn launch_if_requested() {

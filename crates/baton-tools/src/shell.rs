@@ -149,31 +149,34 @@ async fn prepare(
     settings: &ShellSettings,
     context: &Arc<CallContext>,
 ) -> Result<Command, ToolError> {
+    let environment = environment(settings, context);
     let mut sh = match &settings.sandbox {
         Some(sandbox) => {
             let (sandbox, timeout, context) = (sandbox.clone(), settings.timeout, Arc::clone(context));
-            Command::from(offload(move |_| confined(&sandbox, timeout, &context)).await?)
+            Command::from(offload(move |_| confined(&sandbox, timeout, &environment, &context)).await?)
         }
         None => {
             let work_dir = work_folder(context)?;
             let mut sh = Command::new("sh");
-            sh.current_dir(work_dir).env_clear();
+            sh.current_dir(work_dir).env_clear().envs(environment);
             sh
         }
     };
     sh.arg("-c").arg(command);
-    let names = ENVIRONMENT.iter().copied().chain(settings.environment.iter().map(String::as_str));
-    let home = settings.sandbox.as_ref().map(|_| context.work_dir.as_os_str().to_owned());
-    for name in names {
-        // The home folder of the server's user is not in the sandbox.
-        let own = home.clone().filter(|_| name == "HOME");
-        if let Some(value) = own.or_else(|| std::env::var_os(name)) {
-            sh.env(name, value);
-        }
-    }
     sh.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     sh.process_group(0).kill_on_drop(true);
     Ok(sh)
+}
+
+/// The variables of a command.
+fn environment(settings: &ShellSettings, context: &CallContext) -> Vec<(String, String)> {
+    let names = ENVIRONMENT.iter().copied().chain(settings.environment.iter().map(String::as_str));
+    let value = |name: &str| match &settings.sandbox {
+        // The home folder of the server's user is not in the sandbox.
+        Some(_) if name == "HOME" => Some(context.work_dir.as_os_str().to_owned()),
+        _ => std::env::var_os(name),
+    };
+    names.filter_map(|name| Some((name.to_owned(), value(name)?.to_string_lossy().into_owned()))).collect()
 }
 
 /// The work folder without links. The workspace of a thread is created if it does not exist.
@@ -189,20 +192,24 @@ fn work_folder(context: &CallContext) -> Result<PathBuf, ToolError> {
 fn confined(
     settings: &ShellSandbox,
     timeout: HumanDuration,
+    environment: &[(String, String)],
     context: &CallContext,
 ) -> Result<std::process::Command, ToolError> {
     let root = work_folder(context)?;
     let hidden: Vec<PathBuf> = settings.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    if let Some(around) = hidden.iter().find(|path| root.starts_with(path)) {
+    // The workspace of a thread is inside the data folder, but no file of the server is in it.
+    let is_own = context.workspace().is_some();
+    if let Some(around) = hidden.iter().find(|path| !is_own && root.starts_with(path)) {
         let reason = format!("the work folder is inside {}, which commands must not see", around.display());
         return Err(ToolError::NotPermitted(reason));
     }
     let limits = Limits { cpu: Some(timeout.get()), wall: Some(timeout.get() + GRACE), ..settings.limits };
     let sandbox = Sandbox {
-        hidden: hidden.into_iter().filter(|path| path.starts_with(&root)).collect(),
+        hidden: hidden.into_iter().filter(|path| path.starts_with(&root) && *path != root).collect(),
         read_only: settings.read_only.clone(),
         network: settings.network,
         ..Sandbox::new(root, limits)
     };
-    sandbox.command(&settings.launcher, "sh").map_err(|error| ToolError::NotPermitted(error.to_string()))
+    let sh = sandbox.command(&settings.launcher, "sh", environment);
+    sh.map_err(|error| ToolError::NotPermitted(error.to_string()))
 }

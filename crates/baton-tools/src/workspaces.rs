@@ -114,9 +114,7 @@ impl Workspaces for ThreadWorkspaces {
             let opened = WorkDir::open(&workspace, &[]).and_then(|work_dir| work_dir.file(&path));
             let file = match opened {
                 Ok(file) => file,
-                Err(PathError::Io { error, .. }) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(unavailable(error));
-                }
+                Err(PathError::Io { error, .. }) if !is_absence(&error) => return Err(unavailable(error)),
                 Err(_) => return Ok(None),
             };
             let found = file.metadata().map_err(unavailable)?;
@@ -139,6 +137,12 @@ impl Workspaces for ThreadWorkspaces {
             remove(&place).map_err(unavailable)
         }))
     }
+}
+
+/// Whether the error means that there is no such file. No file has a name with a zero byte or one that is too long.
+fn is_absence(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput | ErrorKind::InvalidFilename)
 }
 
 fn unavailable(error: impl std::fmt::Display) -> WorkspaceError {

@@ -1,6 +1,6 @@
 //! What tools may use of this machine: the workspaces of threads, and the sandbox of programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use baton_core::Store;
 use baton_core::agent::McpServer;
 use baton_mcp::{McpSandbox, Servers};
-use baton_sandbox::{Isolation, Launcher};
+use baton_sandbox::{Isolation, Launcher, SYSTEM_PATHS};
 use baton_tools::shell::ShellSandbox;
 use baton_tools::workspaces::ThreadWorkspaces;
 
@@ -32,13 +32,15 @@ fn data(project: &Project) -> PathBuf {
     root(project).join(&project.config.store.data)
 }
 
-/// The server's own files, which no tool reads or writes: the configuration, the agents, the database, the data folder.
+/// The server's own files, which no tool reads or writes: the configuration, the agents, the database, the data folder, the TLS
+/// key and certificate.
 pub(crate) fn server_files(project: &Project) -> Vec<PathBuf> {
     let root = root(project);
     let store = baton_store::files(&project.config.store.url, &root);
     let config = project.file.iter().cloned().chain([root.join(".mcp.json"), data(project)]);
+    let tls = project.config.server.tls.iter().flat_map(|tls| [root.join(&tls.key), root.join(&tls.cert)]);
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    project.dirs.iter().cloned().chain(store).chain(config).map(absolute).collect()
+    project.dirs.iter().cloned().chain(store).chain(config).chain(tls).map(absolute).collect()
 }
 
 /// The same with secrets that lie beside them, for programs, which know no rule for hidden files.
@@ -84,6 +86,7 @@ pub(crate) fn check(project: &Project, servers: &Servers) -> anyhow::Result<()> 
         (false, true) => "mcp",
         (false, false) => return Ok(()),
     };
+    check_exposed(project, servers)?;
     let explained = || {
         format!(
             "programs of `[{section}]` cannot be confined; `sandbox = \"off\"` there starts them with all rights of the server"
@@ -97,6 +100,44 @@ pub(crate) fn check(project: &Project, servers: &Servers) -> anyhow::Result<()> 
         );
     }
     Ok(())
+}
+
+/// Refuses files of the server where programs in a sandbox can read them.
+fn check_exposed(project: &Project, servers: &Servers) -> anyhow::Result<()> {
+    let project_folder = real(&root(project));
+    let has_workspaces = workspaces(project).is_some();
+    let certificate = project.config.server.tls.as_ref().map(|tls| real(&root(project).join(&tls.cert)));
+    // Those in the folder of the project are covered by the sandbox if that is the work folder. A certificate is no secret.
+    let is_secret = |file: &PathBuf| {
+        (has_workspaces || !file.starts_with(&project_folder)) && Some(file) != certificate.as_ref()
+    };
+    let files: Vec<PathBuf> = hidden_files(project).iter().map(|file| real(file)).filter(is_secret).collect();
+    let shell = project.config.tools.shell.read.iter().map(|path| root(project).join(path));
+    let mcp = servers.configured().flat_map(|server| match server {
+        McpServer::Stdio { access, .. } => access.read.iter().map(PathBuf::from).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    let system = SYSTEM_PATHS.iter().map(PathBuf::from);
+    for place in system.chain(shell).chain(mcp) {
+        let inside = real(&place);
+        if let Some(file) = files.iter().find(|file| file.starts_with(&inside)) {
+            let reason = anyhow::anyhow!(
+                "programs in the sandbox can read {}, and so {}; move this file of the server elsewhere, or remove the path from \
+                 `read`",
+                place.display(),
+                file.display()
+            );
+            return Err(Exit::Invalid.because(reason));
+        }
+    }
+    Ok(())
+}
+
+/// Without links. The last name need not exist.
+fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let parent = || Some(absolute.parent()?.canonicalize().ok()?.join(absolute.file_name()?));
+    absolute.canonicalize().ok().or_else(parent).unwrap_or_else(|| absolute.clone())
 }
 
 /// Deletes workspaces whose threads do not exist, which a crash or another process has left.

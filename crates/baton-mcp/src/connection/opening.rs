@@ -29,10 +29,9 @@ pub(super) async fn open(
 ) -> Result<(OpenedConnection, Option<ChildProcess>), String> {
     match server {
         McpServer::Stdio { command, args, env, access } => {
-            let program = confinement::program(command, access, settings, workspace).await?;
-            let (process, (stdout, stdin)) =
-                ChildProcess::spawn(program, args, env, &settings.environment)
-                    .map_err(|error| format!("`{command}` cannot be run: {error}"))?;
+            let program = confinement::program(command, env, access, settings, workspace).await?;
+            let (process, (stdout, stdin)) = ChildProcess::spawn(program, args)
+                .map_err(|error| format!("`{command}` cannot be run: {error}"))?;
             // Long lines are dealt with before they get here.
             let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
             match shake_hands(listener, transport, settings.start_timeout).await {

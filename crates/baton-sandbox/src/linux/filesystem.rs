@@ -13,8 +13,8 @@ use crate::Sandbox;
 
 /// Where the file system of the server is while the new one is built.
 const OLD: &str = "/.old";
-/// What programs need to run, if it exists. Of `/etc` only what any user may read and no service keeps secrets in.
-const SYSTEM: &[&str] = &[
+/// What every program in a sandbox can read, if it exists. Of `/etc` only what any user may read and no service keeps secrets in.
+pub const SYSTEM_PATHS: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",
@@ -56,7 +56,7 @@ const TMP: &str = "size=64m,nr_inodes=4096,mode=1777";
 
 /// Files that a program can read and execute.
 pub(super) fn readable(sandbox: &Sandbox) -> Vec<PathBuf> {
-    SYSTEM.iter().map(PathBuf::from).chain(sandbox.read_only.iter().cloned()).collect()
+    SYSTEM_PATHS.iter().map(PathBuf::from).chain(sandbox.read_only.iter().cloned()).collect()
 }
 
 pub(super) fn devices() -> impl Iterator<Item = &'static Path> {

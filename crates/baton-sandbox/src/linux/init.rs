@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::launch::SIGNALLED;
-use super::{Outcome, during, filesystem, restrict, watch};
+use super::{Outcome, during, filesystem, program_environment, restrict, watch};
 use crate::LaunchRequest;
 
 /// The smallest number of process ids that the kernel accepts for a namespace.
@@ -29,10 +29,11 @@ pub(super) fn run(request: &LaunchRequest, program: Vec<OsString>) -> Outcome<i3
     restrict::in_namespaces(sandbox)?;
     let mut program = program.into_iter();
     let Some(name) = program.next() else { return Ok(0) };
+    let environment = program_environment()?;
     watch::start(sandbox);
     // After the watch is started: its thread counts, and its stack is memory.
     restrict::limit_resources(&sandbox.limits)?;
-    match Command::new(&name).args(program).spawn() {
+    match Command::new(&name).args(program).env_clear().envs(environment).spawn() {
         Ok(child) => Ok(wait_for(Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()))),
         Err(error) => {
             eprintln!("{}: {error}", name.display());

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Outcome, during, restrict};
+use super::{Outcome, during, program_environment, restrict};
 use crate::{INIT_MARKER, Isolation, LaunchRequest};
 
 /// How often the launcher looks whether the server is still there.
@@ -93,6 +93,7 @@ fn in_place(request: &LaunchRequest, program: Vec<OsString>) -> Outcome<i32> {
     let mut program = program.into_iter();
     let Some(name) = program.next() else { return Ok(0) };
     let mut command = Command::new(&name);
-    command.args(program).current_dir(&request.sandbox.root).env("TMPDIR", &request.sandbox.root);
+    command.args(program).env_clear().envs(program_environment()?);
+    command.current_dir(&request.sandbox.root).env("TMPDIR", &request.sandbox.root);
     Err(format!("{}: {}", name.display(), command.exec()))
 }

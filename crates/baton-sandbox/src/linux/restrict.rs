@@ -17,10 +17,8 @@ const OPEN_FILES: u64 = 1024;
 
 /// For `init`, after the file system was replaced: what is visible is readable, and three places are writable.
 pub(super) fn in_namespaces(sandbox: &Sandbox) -> Outcome<()> {
-    let none = CapabilitySet::empty();
     set_no_new_privs().map_err(during("no new privileges"))?;
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-        .map_err(during("capabilities"))?;
+    drop_capabilities()?;
     let writable = [sandbox.root.as_path(), "/tmp".as_ref()];
     // Beside the namespaces, so a kernel without it is not an error.
     let rules = Ruleset::default()
@@ -28,7 +26,7 @@ pub(super) fn in_namespaces(sandbox: &Sandbox) -> Outcome<()> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK)))
         .and_then(Ruleset::create)
         .and_then(|rules| rules.add_rules(path_beneath_rules(["/"], AccessFs::from_read(LANDLOCK))))
-        .and_then(|rules| rules.add_rules(path_beneath_rules(writable, AccessFs::from_all(LANDLOCK))))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(writable, work_access())))
         .and_then(|rules| rules.add_rules(path_beneath_rules(filesystem::devices(), device_access())));
     rules.and_then(landlock::RulesetCreated::restrict_self).map_err(during("Landlock"))?;
     syscalls::restrict(Isolation::Namespaces, sandbox.network)
@@ -48,11 +46,24 @@ pub(super) fn landlock_only(sandbox: &Sandbox) -> Outcome<()> {
     let readable = path_beneath_rules(filesystem::readable(sandbox), AccessFs::from_read(LANDLOCK));
     let rules = rules
         .add_rules(readable)
-        .and_then(|rules| rules.add_rules(path_beneath_rules([&sandbox.root], AccessFs::from_all(LANDLOCK))))
+        .and_then(|rules| rules.add_rules(path_beneath_rules([&sandbox.root], work_access())))
         .and_then(|rules| rules.add_rules(path_beneath_rules(filesystem::devices(), device_access())));
     rules.and_then(landlock::RulesetCreated::restrict_self).map_err(during("Landlock"))?;
+    drop_capabilities()?;
     syscalls::restrict(Isolation::Landlock, sandbox.network)?;
     limit_resources(&Limits { processes: limits.processes.saturating_add(others()), ..*limits })
+}
+
+/// Those of root do not come back with the next program, because of `no_new_privs`.
+fn drop_capabilities() -> Outcome<()> {
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+        .map_err(during("capabilities"))
+}
+
+/// All but creating devices.
+fn work_access() -> BitFlags<AccessFs> {
+    AccessFs::from_all(LANDLOCK) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
 }
 
 fn device_access() -> BitFlags<AccessFs> {

@@ -109,18 +109,17 @@ const X32: i64 = 0x4000_0000;
 pub(super) fn restrict(isolation: Isolation, network: bool) -> Outcome<()> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, namespaces_in_clone()?);
+    rules.insert(libc::SYS_prlimit64, other_process()?);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_mknod, devices_in_mode(1)?);
+    rules.insert(libc::SYS_mknodat, devices_in_mode(2)?);
     let sockets = allowed_sockets(isolation, network);
     if let Some(allowed) = sockets {
         rules.insert(libc::SYS_socket, socket_rules(allowed)?);
     }
     if isolation == Isolation::Landlock {
         rules.extend(REFUSED_WITHOUT_NAMESPACES.iter().map(|call| (*call, Vec::new())));
-        let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
-        let others =
-            others.and_then(|is_other| SeccompRule::new(vec![is_other])).map_err(during("seccomp"))?;
-        for call in [libc::SYS_prlimit64, libc::SYS_sched_setaffinity] {
-            rules.insert(call, vec![others.clone()]);
-        }
+        rules.insert(libc::SYS_sched_setaffinity, other_process()?);
     }
     apply(rules, libc::EPERM)?;
     // Its flags are in memory, where a filter cannot look. The C library uses `clone` then.
@@ -163,6 +162,23 @@ fn socket_rules(allowed: &[i32]) -> Outcome<Vec<SeccompRule>> {
         return Ok(Vec::new());
     }
     Ok(vec![SeccompRule::new(conditions).map_err(during("seccomp"))?])
+}
+
+/// Matches a process id, as the first argument, that is not 0: 0 is the calling process.
+fn other_process() -> Outcome<Vec<SeccompRule>> {
+    let is_other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
+    let rule = is_other.and_then(|is_other| SeccompRule::new(vec![is_other]));
+    Ok(vec![rule.map_err(during("seccomp"))?])
+}
+
+/// Matches devices, but not named pipes, in the argument with this number.
+fn devices_in_mode(argument: u8) -> Outcome<Vec<SeccompRule>> {
+    let rule = |kind: u32| {
+        let is_kind = SeccompCmpOp::MaskedEq(libc::S_IFMT.into());
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is_kind, kind.into())
+            .and_then(|condition| SeccompRule::new(vec![condition]))
+    };
+    [libc::S_IFCHR, libc::S_IFBLK].into_iter().map(rule).collect::<Result<_, _>>().map_err(during("seccomp"))
 }
 
 /// A process in a new user namespace has all capabilities in it, which makes more of the kernel reachable.

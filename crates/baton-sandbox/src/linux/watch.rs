@@ -2,9 +2,13 @@
 //! together, and time. They are checked several times a second, so a program can exceed them for a moment.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use nix::unistd::geteuid;
 
 use super::launch::SIGNALLED;
 use crate::{Limits, Sandbox};
@@ -17,11 +21,16 @@ const MIN_DISK_INTERVAL: Duration = Duration::from_millis(500);
 /// Files that are looked at. Each further one counts as one MiB.
 const MAX_FILES: usize = 100_000;
 const MIB: u64 = 1024 * 1024;
+/// Permissions without which the owner cannot list a folder and look at its entries.
+const OWNER_READS: u32 = 0o500;
 
 /// Ends the sandbox when a limit is exceeded.
 pub(super) fn start(sandbox: &Sandbox) {
     // A work folder that is full already must not grow, but the program may delete files.
-    let disk_bytes = sandbox.limits.disk_bytes.max(DiskUse::of(&sandbox.root).bytes);
+    let used = DiskUse::of(&sandbox.root).bytes;
+    // One that cannot be read has no such excuse: the first look ends the program.
+    let used = if used == u64::MAX { 0 } else { used };
+    let disk_bytes = sandbox.limits.disk_bytes.max(used);
     let mut watch = Watch {
         root: sandbox.root.clone(),
         limits: Limits { disk_bytes, ..sandbox.limits },
@@ -69,17 +78,32 @@ impl Watch {
     }
 }
 
-/// Memory of all processes of the sandbox but process 1. Pages that several share are counted for each.
+/// Memory of all processes of the sandbox but process 1. Pages that several share are counted for each. What cannot be read
+/// counts as too much.
 fn memory() -> u64 {
-    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
-    let names = entries.flatten().map(|entry| entry.file_name());
+    let Ok(entries) = fs::read_dir("/proc") else { return u64::MAX };
     let is_program = |name: &OsString| name.as_encoded_bytes().iter().all(u8::is_ascii_digit) && name != "1";
-    names.filter(is_program).map(|name| resident(&Path::new("/proc").join(name))).sum()
+    let mut bytes: u64 = 0;
+    for entry in entries {
+        let Ok(entry) = entry else { return u64::MAX };
+        let name = entry.file_name();
+        if is_program(&name) {
+            bytes = bytes.saturating_add(resident(&Path::new("/proc").join(name)));
+        }
+    }
+    bytes
 }
 
 /// Bytes of a process in memory, without pages of files.
 fn resident(process: &Path) -> u64 {
-    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+    let status = match fs::read_to_string(process.join("status")) {
+        Ok(status) => status,
+        // The process has ended since.
+        Err(error) if error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => {
+            return 0;
+        }
+        Err(_) => return u64::MAX,
+    };
     let kib = |line: &str| {
         let value = line.strip_prefix("RssAnon:").or_else(|| line.strip_prefix("RssShmem:"))?;
         value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
@@ -96,26 +120,49 @@ struct DiskUse {
 impl DiskUse {
     fn of(folder: &Path) -> Self {
         let mut used = Self::default();
-        used.add(folder);
+        match fs::metadata(folder) {
+            Ok(found) => used.add(folder, &found),
+            Err(_) => used.bytes = u64::MAX,
+        }
         used
     }
 
-    fn add(&mut self, folder: &Path) {
-        use std::os::unix::fs::MetadataExt as _;
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        for entry in entries.flatten() {
-            self.files += 1;
-            if self.files > MAX_FILES {
-                self.bytes += MIB;
-                continue;
-            }
-            // Of the entry itself, not of what a link leads to.
-            let Ok(found) = entry.metadata() else { continue };
-            if found.is_dir() {
-                self.add(&entry.path());
-            } else {
-                self.bytes += found.blocks() * 512;
-            }
+    /// A folder that cannot be read counts as too much, unless it belongs to another user: a program could hide files in it. One
+    /// that its owner must not read is made readable first.
+    fn add(&mut self, folder: &Path, found: &Metadata) {
+        let is_own = found.uid() == geteuid().as_raw();
+        if is_own && found.mode() & OWNER_READS != OWNER_READS {
+            let _ = fs::set_permissions(folder, Permissions::from_mode(found.mode() | 0o700));
+        }
+        let added = fs::read_dir(folder).and_then(|mut entries| {
+            entries.try_for_each(|entry| {
+                let entry = entry?;
+                // Of the entry itself, not of what a link leads to.
+                self.add_entry(&entry.path(), entry.metadata())
+            })
+        });
+        if is_own && added.is_err_and(|error| !is_gone(&error)) {
+            self.bytes = u64::MAX;
         }
     }
+
+    fn add_entry(&mut self, path: &Path, found: io::Result<Metadata>) -> io::Result<()> {
+        self.files += 1;
+        if self.files > MAX_FILES {
+            self.bytes = self.bytes.saturating_add(MIB);
+            return Ok(());
+        }
+        match found {
+            Ok(found) if found.is_dir() => self.add(path, &found),
+            Ok(found) => self.bytes = self.bytes.saturating_add(found.blocks() * 512),
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Whether the error means that what was found before was deleted or replaced since.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

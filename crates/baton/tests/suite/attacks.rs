@@ -24,6 +24,10 @@ use crate::{baton, fixtures};
 
 /// In everything that an attack must not reach.
 const SECRET: &str = "SWORDFISH";
+/// Between the results of two calls.
+const NEXT: &str = "\n\n--- next result ---\n\n";
+/// What a command of an attack prints first, as it is written and as it is printed.
+const RAN: (&str, &str) = ("echo attack-$((6 * 7))-ran", "attack-42-ran");
 /// An environment variable of the server.
 const SERVER_SECRET: (&str, &str) = ("BATON_TEST_SECRET", "ENV-SWORDFISH");
 
@@ -96,7 +100,7 @@ fn probe() -> Value {
     json!({"command": "node", "args": [script.join("server.mjs")], "read": [script, installed]})
 }
 
-/// The model: calls the tools of a message, then answers with what they returned.
+/// The model: calls the tools of a message one after another, then answers with what they returned.
 fn play(request: &Value) -> Option<Answer> {
     let messages = request["messages"].as_array()?;
     let last_user = messages.iter().rposition(|message| message["role"] == "user")?;
@@ -105,18 +109,16 @@ fn play(request: &Value) -> Option<Answer> {
         .filter(|message| message["role"] == "tool")
         .map(|message| message["content"].to_string())
         .collect();
-    if !results.is_empty() {
-        return Some(Answer { frames: vec![wire::text(&results.join("\n\n"))], finish: "stop" });
-    }
     let text = messages[last_user]["content"].to_string();
     let text: String = serde_json::from_str(&text).unwrap_or(text);
     let script = text.get(text.find('[')?..=text.rfind(']')?)?;
     let calls: Vec<(String, Value)> = serde_json::from_str(script).ok()?;
-    let calls = calls.iter().enumerate();
-    let calls: Vec<_> = calls
-        .map(|(at, (tool, arguments))| (tool.as_str(), format!("call_{at}"), arguments.clone()))
-        .collect();
-    Some(Answer { frames: vec![wire::calls(&calls)], finish: "tool_calls" })
+    let at = results.len();
+    let Some((tool, arguments)) = calls.get(at) else {
+        return Some(Answer { frames: vec![wire::text(&results.join(NEXT))], finish: "stop" });
+    };
+    let call = (tool.as_str(), format!("call_{at}"), arguments.clone());
+    Some(Answer { frames: vec![wire::calls(&[call])], finish: "tool_calls" })
 }
 
 /// A tool call of an attack.
@@ -140,6 +142,27 @@ fn shell(command: impl Into<String>) -> Call {
 
 fn mcp(tool: &'static str, path: impl AsRef<Path>) -> Call {
     (tool, json!({"path": path.as_ref()}))
+}
+
+/// The arguments of a call; a command also says that it runs.
+fn announced(arguments: &Value) -> Value {
+    let mut arguments = arguments.clone();
+    let command = arguments["command"].as_str().map(|command| format!("{}; {command}", RAN.0));
+    if let Some(command) = command {
+        arguments["command"] = json!(command);
+    }
+    arguments
+}
+
+/// Whether a result is that of the program, or that of a file tool, which may refuse the path.
+fn has_run(tool: &str, result: &str) -> bool {
+    match tool.strip_prefix("mcp__probe__") {
+        Some(name) => {
+            result.contains(&format!("`mcp:probe/{name}` returned:")) && !result.contains("\\n\\nerror: ")
+        }
+        None if tool == "shell" => result.contains(RAN.1),
+        None => !result.contains("there is no tool"),
+    }
 }
 
 /// Somebody with a key and a thread.
@@ -179,11 +202,18 @@ impl Person {
         answer["message"].to_string()
     }
 
-    /// Makes calls none of which may return a secret, a few at a time.
+    /// Makes calls none of which may return a secret, a few at a time. Each has to run.
     fn attack(&self, calls: &[Call]) {
-        for some in calls.chunks(8) {
+        let calls: Vec<Call> = calls.iter().map(|(tool, arguments)| (*tool, announced(arguments))).collect();
+        for some in calls.chunks(6) {
             let answer = self.calls(some);
             assert!(!answer.contains(SECRET), "{some:?}: {answer}");
+            let message: Value = serde_json::from_str(&answer).unwrap();
+            let results: Vec<&str> = message["parts"][0]["text"].as_str().unwrap().split(NEXT).collect();
+            assert_eq!(results.len(), some.len(), "{some:?}: {answer}");
+            for ((tool, arguments), result) in some.iter().zip(results) {
+                assert!(has_run(tool, result), "{tool} {arguments}: {result}");
+            }
         }
     }
 

@@ -4,13 +4,14 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_sandbox::{Isolation, Launcher};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use serde_json::json;
 
 use super::{Call, Installation, SECRET, SERVER_SECRET, mcp, probe, read_file, shell, write_file};
+use crate::served::LONG;
 
 #[test]
 fn h3_programs_see_neither_the_environment_of_the_server_nor_its_processes() {
@@ -47,12 +48,12 @@ fn h3_the_network_needs_permission() {
                s.send('x', 53, '127.0.0.1', (e) => { console.log(e ? 'refused ' + e.code : 'sent'); process.exit(); })";
     let tried = eve.calls(&[
         connect.clone(),
-        shell(format!(
-            "exec 3<>/dev/tcp/127.0.0.1/{port}; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected'"
-        )),
+        shell(format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected'")),
         shell(format!("node -e \"{udp}\"")),
     ]);
-    assert!(tried.contains("refused") && !tried.contains("connected") && !tried.contains("sent"), "{tried}");
+    assert!(tried.contains("refused: E") && tried.contains("refused E"), "{tried}");
+    assert!(tried.contains("/dev/tcp/127.0.0.1"), "bash has tried: {tried}");
+    assert!(!tried.contains("connected") && !tried.contains("sent"), "{tried}");
     assert!(listener.accept().is_err(), "no connection was made");
 
     // The same with permission.
@@ -106,6 +107,7 @@ fn h3_programs_are_bounded() {
         assert!(bomb.contains("fork"), "{bomb}");
         let hogs = hogs.join().unwrap();
         assert!(hogs.contains("one ended") || hogs.contains("of memory were used"), "{hogs}");
+        assert!(!hogs.contains("survived"), "{hogs}");
         let ([large, many], used, emptied) = filler.join().unwrap();
         assert!(large.contains("33554432"), "{large}");
         assert!(many.contains("more than 64 MiB"), "{many}");
@@ -135,7 +137,9 @@ fn h3_nothing_outlives_a_command_or_the_server() {
             let asked = std::panic::catch_unwind(|| eve.ask("POST", &path, &body));
             assert!(asked.is_err(), "the server was killed");
         });
+        let since = Instant::now();
         while !file.exists() {
+            assert!(since.elapsed() < LONG, "the command does not run");
             std::thread::sleep(Duration::from_millis(20));
         }
         served.child.kill().unwrap();
@@ -146,13 +150,61 @@ fn h3_nothing_outlives_a_command_or_the_server() {
 
 /// Waits until a file that is written all the time is written no more.
 fn until_still(file: &Path) {
-    loop {
+    for _ in 0..10 {
         let before = fs::read_to_string(file).unwrap_or_default();
         std::thread::sleep(Duration::from_secs(1));
         if fs::read_to_string(file).unwrap_or_default() == before {
             return;
         }
     }
+    panic!("{} is still written", file.display());
+}
+
+/// The loader of the launcher, which is not confined yet, would write its trace to the `/tmp` of the machine.
+#[test]
+fn h3_variables_of_an_mcp_server_do_not_reach_the_launcher() {
+    let installation = Installation::new("");
+    let trace = format!("baton-trace-{}", uuid::Uuid::new_v4());
+    let mut traced = probe();
+    traced["env"] = json!({"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": format!("/tmp/{trace}"), "OWN": "is set"});
+    let servers = json!({"mcpServers": {"probe": traced}});
+    fs::write(installation.path().join(".mcp.json"), servers.to_string()).unwrap();
+    let served = installation.serve();
+    let eve = installation.person(&served, "globex", "eve");
+    let seen = eve.calls(&[("mcp__probe__environment", json!({})), mcp("mcp__probe__list", "/tmp")]);
+    assert!(seen.contains("is set") && !seen.contains("BATON_SANDBOX"), "{seen}");
+    assert!(seen.contains(&format!("{trace}.")), "the server itself is traced: {seen}");
+    let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with(&trace)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn h3_devices_and_limits_of_others_are_refused() {
+    let installation = Installation::new("");
+    let commands = "mknod null c 1 3 && echo made a device; mkfifo pipe && echo made a pipe; sleep 5 & prlimit --pid $! --nofile=8 && echo limited";
+    let namespaces = installation.serve();
+    let eve = installation.person(&namespaces, "globex", "eve");
+    let with_namespaces = eve.calls(&[shell(commands)]);
+    drop(namespaces);
+    let landlock = without(&[NO_NAMESPACES], || installation.serve());
+    let with_landlock = eve.elsewhere().at(&landlock).calls(&[shell(commands)]);
+    for seen in [with_namespaces, with_landlock] {
+        assert!(seen.contains("made a pipe"), "{seen}");
+        assert!(!seen.contains("made a device") && !seen.contains("limited"), "{seen}");
+    }
+}
+
+/// The data folder and the configuration are below a path that commands can read.
+#[test]
+fn h3_a_server_whose_files_are_readable_refuses_to_start() {
+    let installation = Installation::new("read = [\".\"]\n");
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_baton"));
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(installation.path());
+    let refused = serve.output().unwrap();
+    let problem = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{problem}");
+    assert!(problem.contains("programs in the sandbox can read"), "{problem}");
 }
 
 /// Runs `work` in a thread whose processes cannot use these system calls.
