@@ -112,12 +112,10 @@ impl Principal {
         if self.may(permission) { Ok(()) } else { Err(Problem::permission(permission)) }
     }
 
-    /// When the credential stops working; `None` if it does not expire.
-    pub fn expires_at(&self) -> Option<Timestamp> {
-        match self.valid {
-            Valid::Until(end) => Some(end),
-            Valid::Always | Valid::UnlessRevoked(_) => self.key.and_then(|key| key.expires_at),
-        }
+    /// When the caller's key stops working; `None` if it does not expire, or if the caller has a token. A token is a session of a
+    /// person, who may have longer than the session.
+    pub fn key_expires_at(&self) -> Option<Timestamp> {
+        self.key.and_then(|key| key.expires_at)
     }
 
     /// Whether the caller may read other users' threads of the same tenant.

@@ -55,7 +55,7 @@ async fn list_keys(
     request_body = NewKeyBody,
     responses((status = 201, body = CreatedKey),
         (status = 400, body = ProblemBody, content_type = "application/problem+json",
-            description = "`invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past or after the caller's credential.")),
+            description = "`invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past or after the expiry of the caller's key.")),
     extensions(("x-permission" = json!("admin:keys"))))]
 async fn create_key(
     State(app): State<App>,
@@ -65,7 +65,7 @@ async fn create_key(
 ) -> ApiResult<(StatusCode, Json<CreatedKey>)> {
     let now = Timestamp::now();
     let rights = check(app.identity.roles(), &body, now)?;
-    let expires_at = expiry(&body, caller.expires_at())?;
+    let expires_at = expiry(&body, caller.key_expires_at())?;
     if let Some(missing) = rights.iter().find(|permission| !caller.may(permission.as_str())) {
         trail::refused(&app, &caller, Some(&trace), missing.as_str(), ROUTE).await;
         return Err(Problem::permission(missing.as_str()));
