@@ -341,7 +341,7 @@ export interface paths {
         };
         /**
          * Whether the newest agent files are in use
-         * @description Broken files change nothing: the last good version stays active (`last_good`), and `diagnostics` says what is wrong with the newest.
+         * @description Broken files change nothing: the last good version stays active (`last_good`), and `diagnostics` says what is wrong with the newest. A tenant with a list of agents sees what concerns their files.
          */
         get: operations["show_roster"];
         put?: never;
@@ -606,6 +606,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/threads/{thread_id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The files in the workspace of a thread, sorted by path, without their bytes: at most the first 10,000
+         * @description A server with `auth.mode = "open"` has no workspaces, and the list is empty.
+         */
+        get: operations["list_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/threads/{thread_id}/files/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A file of the workspace
+         * @description It is always something to save and never something to open here.
+         */
+        get: operations["download_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/threads/{thread_id}/handoff": {
         parameters: {
             query?: never;
@@ -783,7 +823,7 @@ export interface paths {
         };
         /**
          * Join a thread over WebSocket
-         * @description The same events, and a way back: `{"type": "message", "content": …}`, `{"type": "cancel"}`, `{"type": "exit_handoff"}`,
+         * @description The same events, each with its number as `id` to reconnect with, and a way back: `{"type": "message", "content": …}`, `{"type": "cancel"}`, `{"type": "exit_handoff"}`,
          *     `{"type": "approve", "approval_id": …, "decision": …}`.
          */
         get: operations["join_by_websocket"];
@@ -1393,7 +1433,7 @@ export interface components {
             /** @description Other places that matter. */
             related?: components["schemas"]["RelatedView"][];
             /** @enum {string} */
-            rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-pattern" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "missing-key" | "unknown-model" | "unpriced-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "remote-unused" | "unknown-main" | "invalid-tenant" | "invalid-mcp" | "no-agents" | "too-many-problems";
+            rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-pattern" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "literal-body" | "unmasked-refused" | "skipped-file" | "missing-key" | "unknown-model" | "unpriced-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "remote-unused" | "unknown-main" | "invalid-tenant" | "invalid-mcp" | "no-agents" | "too-many-problems";
             /** @enum {string} */
             severity: "error" | "warning" | "note";
         };
@@ -1439,6 +1479,20 @@ export interface components {
             detail: string;
             /** @description A JSON pointer into the body, or the name of a parameter or header. */
             pointer: string;
+        };
+        /** @description A file of a workspace, without its bytes. */
+        FileView: {
+            /** Format: date-time */
+            modified_at: string;
+            /** @description Relative to the workspace. */
+            path: string;
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            size: number;
+            /** @description Where it can be downloaded. */
+            uri: string;
         };
         /** @description Who may call, consult, route, hand off and transfer to whom, and who owns the answer. */
         GraphBody: {
@@ -1799,6 +1853,23 @@ export interface components {
                 thread_id?: string;
                 /** @description Under which the logs have more. */
                 trace_id?: string;
+            }[];
+            next_cursor?: string | null;
+        };
+        /** @description A piece of a list. There is more when `next_cursor` is there. */
+        Listed_FileView: {
+            data: {
+                /** Format: date-time */
+                modified_at: string;
+                /** @description Relative to the workspace. */
+                path: string;
+                /**
+                 * Format: int64
+                 * @description In bytes.
+                 */
+                size: number;
+                /** @description Where it can be downloaded. */
+                uri: string;
             }[];
             next_cursor?: string | null;
         };
@@ -2194,7 +2265,7 @@ export interface components {
         /** @description RFC 9457. `code` is stable; `/docs` explains each. */
         ProblemBody: {
             /** @enum {string} */
-            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "storage_full" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "outcome_unknown" | "timed_out" | "identity_unavailable" | "draining" | "internal";
+            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "forwarded_request" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "storage_full" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "too_many_streams" | "too_many_connections" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "outcome_unknown" | "overloaded" | "timed_out" | "identity_unavailable" | "draining" | "internal";
             /** @description What happened and what to do. */
             detail: string;
             errors?: components["schemas"]["FieldErrorBody"][];
@@ -2738,7 +2809,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description `permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. */
+        /** @description `permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. Or `forwarded_request`: a proxy passed the request on to a server in open mode. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -2792,7 +2863,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemBody"];
             };
         };
-        /** @description `rate_limited` or `too_many_runs`: wait as long as `Retry-After` says. */
+        /** @description `rate_limited`, `too_many_runs`, `too_many_streams` or `too_many_connections`: wait as long as `Retry-After` says. */
         TooManyRequests: {
             headers: {
                 /** @description Seconds to wait. */
@@ -3507,7 +3578,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedKey"];
                 };
             };
-            /** @description `invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past or after the caller's credential. */
+            /** @description `invalid_request`: a role does not exist, a scope is not granted by the roles, or `expires_at` is in the past or after the expiry of the caller's key. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4331,7 +4402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
-            /** @description `permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. */
+            /** @description `permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. Or `forwarded_request`: a proxy passed the request on to a server in open mode. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4387,7 +4458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
-            /** @description `rate_limited` or `too_many_runs`: wait as long as `Retry-After` says. */
+            /** @description `rate_limited`, `too_many_runs`, `too_many_streams` or `too_many_connections`: wait as long as `Retry-After` says. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4458,6 +4529,99 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_files: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_FileView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    download_file: {
+        parameters: {
+            query: {
+                /** @description `path` of the list of files. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its bytes. */
+            200: {
+                headers: {
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. `not_found`: it has no such file. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];
             429: components["responses"]["TooManyRequests"];
@@ -5090,7 +5254,10 @@ export interface operations {
                 after?: number;
                 detail?: "person" | "trace";
             };
-            header?: never;
+            header?: {
+                /** @description The number of the last event that is known */
+                "Last-Event-ID"?: number | null;
+            };
             path: {
                 thread_id: string;
             };
@@ -5435,7 +5602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
-            /** @description `permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. */
+            /** @description `permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. Or `forwarded_request`: a proxy passed the request on to a server in open mode. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5447,7 +5614,7 @@ export interface operations {
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];
-            /** @description `rate_limited` or `too_many_runs`: wait as long as `Retry-After` says. */
+            /** @description `rate_limited`, `too_many_runs`, `too_many_streams` or `too_many_connections`: wait as long as `Retry-After` says. */
             429: {
                 headers: {
                     [name: string]: unknown;
