@@ -170,8 +170,7 @@ async fn serve(
     if project.config.auth.mode == AuthMode::Required && keys.is_empty() {
         report::tell(UNSIGNED);
     }
-    let notified = app.clone();
-    let bound = Server::bind(app, address);
+    let bound = Server::bind(app.clone(), address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
     greeting::print(scheme, server.address, ui, project.config.auth.mode);
     // Aborted at the end of this function; the browser itself keeps running.
@@ -179,7 +178,7 @@ async fn serve(
     if let Some(webhook) = webhook {
         background.spawn(webhook.run(Arc::clone(&store)));
     }
-    background.spawn(notifier::run(notified));
+    background.spawn(notifier::run(app));
     if let Some(workspaces) = workspaces {
         background.spawn(confinement::keep_sweeping(workspaces, Arc::clone(&store)));
     }
