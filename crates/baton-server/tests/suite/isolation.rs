@@ -83,7 +83,7 @@ async fn no_route_gives_anybody_what_is_not_theirs() {
     }
     let carols = authorized(&site, Some(&admin), Method::GET, "/api/v1/threads?user_id=carol", None).await;
     let carols: Value = carols.json().await.unwrap();
-    assert_eq!(carols["data"].as_array().map(Vec::len), Some(1), "nobody has erased her: {carols}");
+    assert_eq!(carols["data"].as_array().map(Vec::len), Some(1), "she was not erased: {carols}");
     site.end().await;
 }
 

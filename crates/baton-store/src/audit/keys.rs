@@ -1,6 +1,6 @@
 //! Keys that sign the audit trail: seals, the ends of chains, and checkpoints.
 //!
-//! The hash chains alone show a change only as long as nobody recomputes them. The keys are not in the store, so a signed seal cannot
+//! The hash chains alone show a change only unless they are recomputed. The keys are not in the store, so a signed seal cannot
 //! be recomputed by someone who can write to the database.
 
 use std::fmt;

@@ -12,7 +12,7 @@ use super::stored::AuditLine;
 use crate::tx::Tx;
 use crate::value::params;
 
-/// Actors that are nobody's name.
+/// Actors that are not users or agents.
 const UNNAMED: [&str; 2] = ["system", "anonymous"];
 /// The first character of a token.
 const MARK: char = '~';

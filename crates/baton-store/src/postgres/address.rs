@@ -35,7 +35,7 @@ impl PostgresAddress {
             config.application_name("baton");
         }
         config.keepalives_idle(KEEPALIVE).tcp_user_timeout(KEEPALIVE);
-        // Whoever is between two machines could otherwise read and change everything.
+        // A machine between the two could otherwise read and change everything.
         if !has_mode && (roots.is_some() || !is_local(&config)) {
             config.ssl_mode(SslMode::Require);
         }

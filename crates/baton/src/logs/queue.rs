@@ -1,4 +1,4 @@
-//! Lines on their way to stderr. A server must not wait for whoever reads its log: if the reader is stuck, lines are dropped and
+//! A queue of log lines for stderr. A server must not wait for the reader of its log: if the reader is stuck, lines are dropped and
 //! counted, and the count is logged as soon as lines can be written again.
 
 use std::io::{self, Write};

@@ -50,7 +50,7 @@ impl Installation {
             std::fs::write(path, text).unwrap();
         };
         let agent = format!(
-            "---\ndescription: Does as it is told.\ntools: [read_file, write_file, list_files, search_docs, shell, \"mcp:probe/*\"]\n\
+            "---\ndescription: Runs the requested tools.\ntools: [read_file, write_file, list_files, search_docs, shell, \"mcp:probe/*\"]\n\
              ---\nYou know AGENT-{SECRET}.\n"
         );
         write("agents/a.md", &agent);
@@ -83,7 +83,7 @@ impl Installation {
         Person::new(served, tenant, Some(made.stdout.trim().to_owned()))
     }
 
-    /// Where the files of somebody's thread are.
+    /// The folder of a thread's files.
     fn workspace(&self, person: &Person) -> PathBuf {
         let threads = self.path().canonicalize().unwrap().join("data/tenants").join(&person.tenant);
         threads.join("threads").join(&person.thread)
@@ -165,7 +165,7 @@ fn has_run(tool: &str, result: &str) -> bool {
     }
 }
 
-/// Somebody with a key and a thread.
+/// A user with a key and a thread.
 struct Person {
     address: String,
     tenant: String,

@@ -114,7 +114,7 @@ fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// One erasure is in the trail, with who asked for it from where. Nobody erases their own user.
+/// One erasure is in the trail, with who asked for it from where. A user cannot erase themselves.
 fn check_erasure_is_audited(root: &Client<'_>) {
     let (status, refused) = root.ask("DELETE", "/api/v1/users/root", &Value::Null);
     assert!(status == 409 && refused.to_string().contains("another administrator"), "{refused}");

@@ -1,4 +1,4 @@
-//! Floods: of connections, of keys, of streams, of bytes, and of log lines that nobody reads.
+//! Floods: of connections, of keys, of streams, of bytes, and of log lines that are not read.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
