@@ -20,6 +20,7 @@ use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::UserPath;
 use crate::trace::Trace;
 use crate::trail::{self, AuditRecord};
+use crate::wire::problem::ProblemBody;
 use crate::wire::user::ErasureView;
 
 /// How long a request waits for the erasure it has started.
@@ -34,7 +35,9 @@ pub fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(delete, path = "/api/v1/users/{user_id}", tag = "operations",
     params(("user_id" = String, Path, description = "The id of the user", min_length = 1, max_length = 255)),
     responses((status = 200, body = ErasureView, description = "Nothing is left of the user."),
-        (status = 202, body = ErasureView, description = "The erasure continues.")),
+        (status = 202, body = ErasureView, description = "The erasure continues."),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json",
+            description = "`conflict`: the caller's own user. Another administrator has to erase it.")),
     extensions(("x-permission" = json!("admin:users"))))]
 async fn erase_user(
     State(app): State<App>,

@@ -15,11 +15,11 @@ const CHECKS: &str =
 /// Together with what starting and ending take.
 const SPARE: Duration = Duration::from_mins(2);
 
-/// Twenty seconds and always the same requests; with `make soak` five minutes and always others.
+/// Twenty seconds and always the same requests; with `make soak` ten minutes and always others.
 #[tokio::test]
 async fn every_answer_to_requests_that_are_made_up_is_described() {
     let is_soak = std::env::var_os("BATON_SOAK").is_some();
-    let seconds = if is_soak { 300 } else { 20 };
+    let seconds = if is_soak { 600 } else { 20 };
     let plan = Plan::new(&Scripted::default()).required();
     let plan = plan.settings(|settings| settings.limits.requests_per_minute = std::num::NonZeroU32::MAX);
     let site = plan.start().await;
