@@ -26,7 +26,7 @@ test('a key is created, shown once, used and revoked', async ({ page, context, s
   expect(key).toMatch(/^baton_/);
   await dialog.getByRole('button', { name: 'Done' }).click();
   const row = page.getByRole('row', { name: /nightly export/ });
-  await expect(row.getByText('thread:read')).toBeVisible();
+  await expect(row.getByRole('cell', { name: /only thread:read/ })).toBeVisible();
   await expect(row.getByText('Active')).toBeVisible();
   await expect(page.getByText(key), 'it is not shown again').toHaveCount(0);
 
