@@ -45,7 +45,7 @@ pub use approval::{
     ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation, WORKFLOW_TOOL,
 };
 pub use artifact::{Artifact, Artifacts};
-pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited, Seal};
+pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditTruncation, AuditVerdict, Audited, Seal};
 pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, Reserved};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};

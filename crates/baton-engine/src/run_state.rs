@@ -31,6 +31,7 @@ use crate::prior_durations::PriorDurations;
 use crate::recounted_accounts::RecountedAccounts;
 use crate::remote::exchange::OpenExchange;
 use crate::request::{RunCaller, StoredRequest};
+use crate::storage::Storage;
 
 /// Path segment of the note that delegation was denied, because the user lacks the permission.
 pub(crate) const DENIED: &str = "denied";
@@ -47,6 +48,7 @@ pub struct RunState {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) storage: Arc<Storage>,
     pub(crate) store: Arc<dyn TenantStore>,
     pub(crate) recorder: Recorder,
     pub(crate) control: RunControl,
@@ -126,6 +128,7 @@ pub(crate) struct RunResources {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) storage: Arc<Storage>,
 }
 
 impl RunState {
@@ -144,7 +147,7 @@ impl RunState {
         tokens: CancelTokens,
     ) -> Self {
         let Before { steps, rows, handoff } = before;
-        let RunResources { agents, policy, models, extensions, recounted } = resources;
+        let RunResources { agents, policy, models, extensions, recounted, storage } = resources;
         let user = run.user_id.clone();
         let (progress, waits) = (RunProgress::after(&steps), RunWaits::after(&steps));
         let recorder = Recorder::new(journal, steps, rows, extensions.shown_output_bytes);
@@ -157,6 +160,7 @@ impl RunState {
             models,
             extensions,
             recounted,
+            storage,
             store,
             recorder,
             control: RunControl { stop: tokens.stop, cancel: tokens.cancel, tasks: TaskTracker::new() },

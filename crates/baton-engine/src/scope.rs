@@ -239,6 +239,7 @@ impl Scope {
             session_id: self.session.id.clone(),
             agent: self.name().clone(),
             has_workspace: workspace.is_some(),
+            storage_left: None,
             work_dir: workspace.unwrap_or_else(|| self.run.extensions.work_dir.clone()),
             trace: match &self.span {
                 Some(span) => span.trace(request.trace.as_ref()),

@@ -21,6 +21,7 @@ use output::{ShellOutput, ShellPipes};
 use crate::offload::offload;
 use crate::schema::{arguments, object};
 use crate::work_dir::create_private;
+use crate::workspaces::size_of;
 
 /// How long output is waited for after the command ended. It is there already, unless a process that left the group
 /// still holds the pipe.
@@ -122,6 +123,8 @@ async fn run(
     context: &Arc<CallContext>,
 ) -> Result<String, ToolError> {
     let failed = |error: std::io::Error| ToolError::Execution(format!("the command could not run: {error}"));
+    // Declared before the child, so that it is dropped after all processes were ended.
+    let mut absent = AbsentConfiguration::of(settings, context);
     let mut child = prepare(command, settings, context).await?.spawn().map_err(failed)?;
     // Declared after the child and so dropped before it: the leader's id is not free for others until it is reaped.
     let group = ProcessGroup::led_by(&child);
@@ -135,13 +138,62 @@ async fn run(
     };
     // What the command left in the background ends here.
     drop(group);
+    let refused = absent.rename_created();
     let rest = async {
         while pipes.is_open() {
             pipes.read(&mut output).await;
         }
     };
     let _ = tokio::time::timeout(GRACE, rest).await;
-    Ok(output.shown(status))
+    let mut shown = output.shown(status);
+    for path in refused {
+        shown.push_str(&format!("\n\nNote: {path} would configure the server; the file that the command made was renamed to {path}{REFUSED}."));
+    }
+    Ok(shown)
+}
+
+/// Files that configure a server in the folder of its project, and that the next start would use.
+const CONFIGURATION: [&str; 2] = [".mcp.json", "baton.toml"];
+/// Added to the name of such a file if a command has created it.
+const REFUSED: &str = ".refused";
+
+/// Configuration that does not exist, so that the sandbox cannot hide it. RAII guard: what is there on drop was created by the command,
+/// and is renamed.
+struct AbsentConfiguration(Vec<PathBuf>);
+
+impl AbsentConfiguration {
+    /// A thread's workspace has no configuration, and without a sandbox the operator trusts commands.
+    fn of(settings: &ShellSettings, context: &CallContext) -> Self {
+        if settings.sandbox.is_none() || context.workspace().is_some() {
+            return Self(Vec::new());
+        }
+        let paths = CONFIGURATION.iter().map(|name| context.work_dir.join(name));
+        Self(paths.filter(|path| path.symlink_metadata().is_err()).collect())
+    }
+
+    /// Renames what the command has created, and returns the names.
+    fn rename_created(&mut self) -> Vec<String> {
+        let mut renamed = Vec::new();
+        for path in std::mem::take(&mut self.0) {
+            if path.symlink_metadata().is_err() {
+                continue;
+            }
+            let mut aside = path.clone().into_os_string();
+            aside.push(REFUSED);
+            if let Err(error) = std::fs::rename(&path, &aside) {
+                tracing::warn!(path = %path.display(), %error, "a command has created configuration of the server");
+                continue;
+            }
+            renamed.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+        renamed
+    }
+}
+
+impl Drop for AbsentConfiguration {
+    fn drop(&mut self) {
+        self.rename_created();
+    }
 }
 
 async fn prepare(
@@ -203,7 +255,13 @@ fn confined(
         let reason = format!("the work folder is inside {}, which commands must not see", around.display());
         return Err(ToolError::NotPermitted(reason));
     }
-    let limits = Limits { cpu: Some(timeout.get()), wall: Some(timeout.get() + GRACE), ..settings.limits };
+    // A command may delete files when the storage is full, but not add to them.
+    let disk_bytes = match context.storage_left {
+        Some(left) => settings.limits.disk_bytes.min(size_of(&root).saturating_add(left)),
+        None => settings.limits.disk_bytes,
+    };
+    let limits =
+        Limits { cpu: Some(timeout.get()), wall: Some(timeout.get() + GRACE), disk_bytes, ..settings.limits };
     let sandbox = Sandbox {
         hidden: hidden.into_iter().filter(|path| path.starts_with(&root) && *path != root).collect(),
         read_only: settings.read_only.clone(),

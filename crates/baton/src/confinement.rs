@@ -40,6 +40,9 @@ pub(crate) fn server_files(project: &Project) -> Vec<PathBuf> {
     let config = project.file.iter().cloned().chain([root.join(".mcp.json"), data(project)]);
     let tls = project.config.server.tls.iter().flat_map(|tls| [root.join(&tls.key), root.join(&tls.cert)]);
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let of_tenants =
+        project.config.tenants.values().flat_map(|own| &own.agent_dirs).map(|dir| root.join(dir));
+    let store = store.into_iter().chain(of_tenants);
     project.dirs.iter().cloned().chain(store).chain(config).chain(tls).map(absolute).collect()
 }
 

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use baton_agents::{Diagnostic, KnownNames, Prices, RosterDraft, Rule, SourceFile, Span, files, secrets};
-use baton_core::AgentName;
 use baton_core::agent::ModelName;
+use baton_core::{AgentName, TenantId};
 use baton_models::registry::WELL_KNOWN;
 
 use crate::config::{AuthMode, Config, ConfigError, FILE_NAME, ModelsConfig, upwards};
@@ -59,6 +59,22 @@ impl Project {
     /// Reads all agents, good or bad.
     pub fn draft(&self) -> RosterDraft {
         RosterDraft::read(&self.dirs, &self.known())
+    }
+
+    /// Reads the agents of a tenant: those for all, and those of its own folders.
+    pub fn draft_of(&self, tenant: &TenantId) -> RosterDraft {
+        RosterDraft::read(&self.dirs_of(tenant), &self.known())
+    }
+
+    /// The folders with the agents of a tenant.
+    pub fn dirs_of(&self, tenant: &TenantId) -> Vec<PathBuf> {
+        let own = self.config.tenants.get(tenant).map(|own| own.agent_dirs.as_slice()).unwrap_or_default();
+        self.dirs.iter().cloned().chain(own.iter().map(|dir| join(&self.root, dir))).collect()
+    }
+
+    /// The tenants that have agents of their own.
+    pub fn tenants_with_agents(&self) -> impl Iterator<Item = &TenantId> {
+        self.config.tenants.iter().filter(|(_, own)| !own.agent_dirs.is_empty()).map(|(tenant, _)| tenant)
     }
 
     /// What agent files may refer to besides each other.

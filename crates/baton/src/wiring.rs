@@ -1,6 +1,6 @@
 //! The engine with its models and tools, as the configuration says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +70,7 @@ pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result
 pub async fn wire_server(
     project: &Project,
     agents: watch::Receiver<Arc<Agents>>,
+    rosters: &HashMap<TenantId, watch::Receiver<Arc<Agents>>>,
     observer: Arc<dyn Observer>,
 ) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
@@ -77,9 +78,13 @@ pub async fn wire_server(
     let now = Arc::clone(&agents.borrow());
     let parts = parts(project, now, servers.clone(), store)?;
     let config = &project.config;
-    let models = Arc::new(models(config, providers_within_reach(config, &agents.borrow()))?);
+    let mut wanted = providers_within_reach(config, &agents.borrow());
+    for roster in rosters.values() {
+        wanted.extend(providers_within_reach(config, &roster.borrow()));
+    }
+    let models = Arc::new(models(config, wanted)?);
     let engine = Engine::new(EngineParts {
-        tenants: tenants(config, &parts.policy, &models),
+        tenants: tenants(config, &parts.policy, &models, rosters),
         models,
         agents,
         worker_lifetime: WorkerLifetime::UntilDone,
@@ -156,7 +161,7 @@ fn parts(
     let (policy, models) = (policy(config)?, Arc::new(models(config, providers(config, &agents))?));
     Ok(EngineParts {
         extensions: Arc::new(extensions),
-        tenants: tenants(config, &policy, &models),
+        tenants: tenants(config, &policy, &models, &HashMap::new()),
         policy: Arc::new(policy),
         models,
         store,
@@ -257,13 +262,19 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
 }
 
 /// What `[tenants.<name>]` says, for tenants that have such a section.
-fn tenants(config: &Config, policy: &Policy, models: &Arc<ModelRegistry>) -> Tenants {
+fn tenants(
+    config: &Config,
+    policy: &Policy,
+    models: &Arc<ModelRegistry>,
+    rosters: &HashMap<TenantId, watch::Receiver<Arc<Agents>>>,
+) -> Tenants {
     let settings = config.tenants.iter().map(|(tenant, own)| {
         let budgets = own.budgets.over(config.budgets);
         let spooled = own.limits.max_spooled_bytes.unwrap_or(policy.max_spooled_bytes);
         let own_policy = Policy { budgets, max_spooled_bytes: spooled, ..policy.clone() };
         let settings = TenantSettings {
             agents: own.agents.clone(),
+            roster: rosters.get(tenant).cloned(),
             policy: (own_policy != *policy).then(|| Arc::new(own_policy)),
             models: own.model.clone().map(|model| Arc::new(models.with_default(model))),
         };

@@ -47,7 +47,7 @@ impl Engine {
         }
         match change_stored(&*store, handoff, |handoff| set_ended(handoff, end, None)).await {
             Ok(ended) => {
-                self.release_remote(&ended);
+                self.release_remote(tenant, &ended);
                 self.cancel_parked(tenant, &ended).await.map(|()| None)
             }
             Err(Failure::NoHandoff(_)) => Ok(store.open_handoff_of(thread).await?),
@@ -205,7 +205,7 @@ impl Engine {
             return Err(Failure::NoHandoff(NO_HANDOFF));
         };
         let handoff = change_audited(&*store, exit, action, open, change).await?;
-        self.release_remote(&handoff);
+        self.release_remote(tenant, &handoff);
         let mut runs = Vec::new();
         if let Some(run) = store.thread(thread, None).await?.active_run
             && is_run_of(&*store, &handoff, run).await?
@@ -394,7 +394,7 @@ impl Engine {
             let ended = |handoff: &mut HandoffSession| set_ended(handoff, HandoffEnd::Expired, None);
             let ended = match change_stored(&**store, handoff, ended).await {
                 Ok(ended) => {
-                    self.release_remote(&ended);
+                    self.release_remote(store.tenant(), &ended);
                     self.cancel_parked(store.tenant(), &ended).await
                 }
                 Err(failure) => Err(failure),
@@ -481,21 +481,21 @@ impl Engine {
         if kept.thread_id != thread {
             return Err(StoreError::NotFound("handoff").into());
         }
-        self.must_have_ended(&kept)?;
+        self.must_have_ended(tenant, &kept)?;
         if !has_state(&kept) {
             return Ok(kept);
         }
         let discarded = change_audited(&*store, exit, "handoff.discard", kept, discard).await?;
         // It can be resumed between the read and the write.
-        self.must_have_ended(&discarded)?;
+        self.must_have_ended(tenant, &discarded)?;
         Ok(discarded)
     }
 
-    fn must_have_ended(&self, handoff: &HandoffSession) -> Result<(), Failure> {
+    fn must_have_ended(&self, tenant: &TenantId, handoff: &HandoffSession) -> Result<(), Failure> {
         if !handoff.state.is_open() {
             return Ok(());
         }
-        let agents = self.all_agents();
+        let agents = self.all_agents_of(tenant);
         let holder = agents.get(&handoff.target_agent_id);
         let sentence =
             holder.map_or_else(|| "the handoff is active".to_owned(), |one| messages::occupied_message(one));

@@ -62,7 +62,7 @@ async fn join_with(
     if let Of::Run(run) = of {
         must_have_events(&*store, run).await?;
     }
-    let mut view = StreamView::new(thread, detail, app.profiles());
+    let mut view = StreamView::new(thread, detail, app.profiles(caller));
     let mut first = Bytes::new();
     if let Some(run) = under_way(&*store, place).await? {
         first = preamble(&*store, &mut view, run, place).await?;
@@ -99,7 +99,7 @@ pub async fn join_accepted(
     }
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, run, accepted.after);
     let follow = follow.counted(&app.metrics);
-    let view = StreamView::new(thread, Detail::Person, app.profiles());
+    let view = StreamView::new(thread, Detail::Person, app.profiles(caller));
     Ok(JoinedStream { follow, view, first: Bytes::new(), caller: caller.clone(), permit })
 }
 
