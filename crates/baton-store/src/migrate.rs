@@ -15,6 +15,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0004_skills.sql"),
     include_str!("../schema/0005_lifecycle.sql"),
     include_str!("../schema/0006_audit_keys.sql"),
+    include_str!("../schema/0007_hops.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.

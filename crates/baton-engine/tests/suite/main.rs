@@ -17,6 +17,7 @@ mod delegation;
 mod durability;
 mod faults;
 mod guardrails;
+mod hops;
 mod handoffs;
 mod interop;
 mod limits;

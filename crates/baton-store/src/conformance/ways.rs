@@ -1,6 +1,6 @@
 //! Ways between agents.
 
-use baton_core::store::{Hop, HopKind};
+use baton_core::store::{Hop, HopKind, HopOutcome};
 use baton_core::{Store, StoreError, ThreadId, Usd};
 use futures_util::future::join_all;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ pub async fn a_hop_counts_once(store: &dyn Store) {
     assert!(repeated.iter().all(Result::is_ok));
     let failed = Hop {
         hop_id: Uuid::new_v4(),
-        success: false,
+        outcome: HopOutcome::Failed,
         latency_ms: 2,
         at: in_seconds(5),
         reason: "it\u{0} failed".to_owned(),
