@@ -50,8 +50,8 @@ pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, R
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
-    Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic, NewHandoff,
-    NotifiedParty, WorkflowState,
+    Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic,
+    NewHandoff, NotifiedParty, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
 pub use lifecycle::{Erasure, HistoryRetention, Lifecycle};

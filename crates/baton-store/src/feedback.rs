@@ -151,7 +151,10 @@ const OF_RUNS: &str = of_runs!(
 const OF_RUNS_ARRAY: &str = of_runs!("= ANY ($2)");
 
 /// Returns the numbers of good and bad ratings of the messages of these runs. Runs without a rating are omitted.
-pub(crate) async fn of_runs(tx: &Tx<'_>, runs: BTreeSet<Uuid>) -> Result<HashMap<Uuid, (i64, i64)>, StoreError> {
+pub(crate) async fn of_runs(
+    tx: &Tx<'_>,
+    runs: BTreeSet<Uuid>,
+) -> Result<HashMap<Uuid, (i64, i64)>, StoreError> {
     let mut found = HashMap::new();
     let runs: Vec<Uuid> = runs.into_iter().collect();
     for some in runs.chunks(MOST_RUNS) {

@@ -52,7 +52,8 @@ impl Patterns for Tenant {
 
     fn settle_hops(&self, before: Timestamp, limit: u32) -> Pending<'_, u64> {
         Box::pin(async move {
-            let until = self.read((before, limit), |tx, (before, limit)| Box::pin(settle::until(tx, *before, *limit)));
+            let until = self
+                .read((before, limit), |tx, (before, limit)| Box::pin(settle::until(tx, *before, *limit)));
             let Some(until) = until.await? else { return Ok(0) };
             self.write(JobSubject::Tenant, until, |tx, until| Box::pin(settle::settle(tx, *until))).await
         })
@@ -127,7 +128,9 @@ fn outcome_number(outcome: HopOutcome) -> i64 {
 
 fn read_outcome(number: i64) -> Result<HopOutcome, StoreError> {
     let found = HopOutcome::ALL.iter().find(|(_, outcome)| outcome_number(*outcome) == number);
-    found.map(|(_, outcome)| *outcome).ok_or_else(|| StoreError::Unreadable(format!("the outcome {number} of a hop")))
+    found
+        .map(|(_, outcome)| *outcome)
+        .ok_or_else(|| StoreError::Unreadable(format!("the outcome {number} of a hop")))
 }
 
 /// The parameters of [`INSERT`] and [`PUT`].

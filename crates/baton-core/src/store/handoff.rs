@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::choices;
 use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
+use crate::money::Usd;
 use crate::remote::RemoteLink;
 use crate::store::Pending;
 use crate::store::pattern::{GENERAL_CLASS, Hop, HopKind, HopOutcome};
-use crate::money::Usd;
 
 choices! {
     pub enum HandoffState {

@@ -91,7 +91,8 @@ impl Hop {
     /// own row says how it ends.
     pub fn unfinished(thread: ThreadId, run: RunId, steps: &[Step]) -> Vec<(String, Self)> {
         let is_known = |path: &str| steps.iter().any(|step| step.path == path);
-        let open = steps.iter().filter(|step| step.kind == StepKind::Session && step.state == StepState::Started);
+        let open =
+            steps.iter().filter(|step| step.kind == StepKind::Session && step.state == StepState::Started);
         let hops = open.filter_map(|step| {
             let (above, segment) = step.path.rsplit_once('/')?;
             let (kind, to) = HopKind::of_segment(segment)?;

@@ -180,7 +180,8 @@ async fn g_7_chain_of_hops_is_part_of_the_thread() {
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, accepted) = held(&ada).await;
     let path = format!("/api/v1/threads/{thread}");
-    let chain = async |person: &Person<'_>| person.see(&path).await["handoff_chain"].as_array().unwrap().clone();
+    let chain =
+        async |person: &Person<'_>| person.see(&path).await["handoff_chain"].as_array().unwrap().clone();
     let [open] = <[Value; 1]>::try_from(chain(&ada).await).unwrap();
     assert_eq!((&open["hop_id"], open.get("outcome")), (&accepted["handoff_id"], None));
     assert_eq!((&open["kind"], &open["reason"]), (&json!("handoff"), &json!("the person wants a skill")));

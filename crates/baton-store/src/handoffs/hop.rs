@@ -12,7 +12,7 @@ use crate::value::params;
 /// holder answered. The agent that gets the thread back in the same run is not part of it.
 const SPENT: &str = "
     SELECT w.thread_number, (
-        SELECT coalesce(sum(l.cost_nanos), 0)
+        SELECT CAST(coalesce(sum(l.cost_nanos), 0) AS BIGINT)
         FROM runs AS r
         JOIN ledger AS l ON l.tenant = $1 AND l.run_id = r.run_id
         WHERE r.tenant = $1 AND r.thread_number = w.thread_number

@@ -73,8 +73,10 @@ const UNTIL: &str = "SELECT max(at) FROM (
         SELECT at FROM hops WHERE tenant = $1 AND settled = 0 AND at < $2 ORDER BY at LIMIT $3
     ) AS oldest";
 
-const SETTLE: &str =
-    concat!("UPDATE hops SET settled = 1 WHERE tenant = $1 AND settled = 0 AND at <= $2 RETURNING ", columns!());
+const SETTLE: &str = concat!(
+    "UPDATE hops SET settled = 1 WHERE tenant = $1 AND settled = 0 AND at <= $2 RETURNING ",
+    columns!()
+);
 
 /// The time up to which to settle the oldest hops, about `limit`: those that began at the same time are settled together.
 pub(super) async fn until(tx: &Tx<'_>, before: Timestamp, limit: u32) -> Result<Option<i64>, StoreError> {

@@ -8,8 +8,8 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
     Append, ApprovalRequest, ApprovalStatus, AuditQuery, AuditScope, AuditVerdict, Cancel, Claim, Claimed,
-    Decision, HandoffNotes, HandoffState, Hop, HopKind, HopOutcome, MessageQuery, NewHandoff, NewRun, PageRequest,
-    Reservation, ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
+    Decision, HandoffNotes, HandoffState, Hop, HopKind, HopOutcome, MessageQuery, NewHandoff, NewRun,
+    PageRequest, Reservation, ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
 };
 use baton_core::usage::Cost;
 use baton_core::{

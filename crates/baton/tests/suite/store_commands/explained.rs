@@ -7,7 +7,8 @@ use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Feedback, Hop, HopKind, HopOutcome, NewRun, Owner, Rating, RunEndData, RunStatus, Step, StepKind, StepState,
+    Append, Feedback, Hop, HopKind, HopOutcome, NewRun, Owner, Rating, RunEndData, RunStatus, Step, StepKind,
+    StepState,
 };
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{
@@ -365,7 +366,10 @@ fn g9_session_document_is_written_to_a_private_file() {
     let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|one| one.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
     let missing = dir.path().join("missing");
-    let failed = baton(dir.path(), &["threads", "show", "550e", "--session", "--session-dir", missing.to_str().unwrap()]);
+    let failed = baton(
+        dir.path(),
+        &["threads", "show", "550e", "--session", "--session-dir", missing.to_str().unwrap()],
+    );
     assert!(failed.code != 0 && failed.stderr.contains("cannot write to"), "{}", failed.stderr);
     assert_eq!(baton(dir.path(), &["threads", "show", "550e", "--session-dir", "x"]).code, 2);
 }
