@@ -104,7 +104,8 @@ pub(crate) fn declined_handoff(scope: &Scope, target: &Agent, reason: &str) -> R
         outcome: HopOutcome::Declined,
         latency_ms: 0,
         cost: Usd::from_nanos(0),
-        at: Timestamp::now(),
+        // The same after a crash.
+        at: scope.run.request.said_at,
     };
     Record { hops: vec![hop], ..Record::default() }
 }

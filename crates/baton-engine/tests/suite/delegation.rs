@@ -56,7 +56,7 @@ pub(super) fn may_ask(agents: &[&str]) -> impl FnOnce(&mut Agent) {
     move |agent| agent.agents = agents
 }
 
-pub(super) fn delegate(agents: &[&str], more: &Value) -> ScriptedTurn {
+fn delegate(agents: &[&str], more: &Value) -> ScriptedTurn {
     let mut arguments = json!({"agents": agents, "message": "How hot is it?"});
     for (key, value) in more.as_object().into_iter().flatten() {
         arguments[key] = value.clone();

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::advisors::consults;
 use crate::by_request::delegation;
-use crate::calling::logged;
-use crate::delegation::{delegate, may_ask};
+use crate::calling::{call, logged};
+use crate::delegation::may_ask;
 use crate::durability::{die, runtime, successor};
 use crate::handoffs::{Talk, complete, setup};
 use crate::router::{choose, routes};
@@ -71,7 +71,7 @@ fn everything(model: &Scripted) -> Setup {
 async fn g_7_x_1_every_kind_of_hop_is_recorded_with_its_cost() {
     let model = Scripted::default()
         .script("legal", [text("It is legal.")])
-        .script("a", [delegate(&["b"], &json!({})), transfer("r")])
+        .script("a", [call("b"), transfer("r")])
         .script("b", [text("Hot.")])
         .script("r", [choose("t")])
         .script("m", [ScriptedTurn::call("broadcast", &json!({ "message": "Mine." })), text("Said.")])
@@ -81,7 +81,7 @@ async fn g_7_x_1_every_kind_of_hop_is_recorded_with_its_cost() {
     assert_eq!(kept.ran.answer(), "Approved.", "{}", kept.ran.log());
     let expected = [
         "advice a → legal completed",
-        "chain t → d completed",
+        "chain a → d completed",
         "delegation a → b completed",
         "route r → t completed",
         "team t → m completed",
@@ -93,7 +93,7 @@ async fn g_7_x_1_every_kind_of_hop_is_recorded_with_its_cost() {
             let segment = match hop.kind {
                 HopKind::Advice => "/advisor:legal",
                 HopKind::Chain => "/handoff:d",
-                HopKind::Delegation => "/delegate:b",
+                HopKind::Delegation => "/call:b",
                 HopKind::Route => "/route:t",
                 HopKind::Team => "/member:m",
                 HopKind::Transfer => "/transfer:r",
@@ -254,7 +254,7 @@ async fn h_3_delegations_and_handoffs_are_logged_once() {
     let count = |lines: &[String], words: &str| lines.iter().filter(|line| line.contains(words)).count();
     let lines = logged(Box::pin(async {
         let model = Scripted::default()
-            .script("a", [delegate(&["b"], &json!({})), transfer("maker")])
+            .script("a", [call("b"), transfer("maker")])
             .script("b", [text("B.")])
             .script("maker", [text("Hi!"), text("Hi again!")]);
         let both = setup(&model).agent(may_ask(&["b"])).with("b", |_| {});
@@ -285,12 +285,11 @@ async fn h_3_delegations_and_handoffs_are_logged_once() {
 /// H3: a process that takes a run over does not log again what the one before it has.
 #[test]
 fn h_3_resumed_run_logs_its_delegation_once() {
-    let dies = Scripted::default()
-        .script("a", [delegate(&["b"], &json!({}))])
-        .script("b", [ScriptedTurn::default().say("B").hang()]);
+    let dies =
+        Scripted::default().script("a", [call("b")]).script("b", [ScriptedTurn::default().say("B").hang()]);
     let setup = |model: &Scripted| Setup::new(model).agent(may_ask(&["b"])).with("b", |_| {});
     let is_asked = |event: &baton_core::Event| {
-        matches!(event.kind, EventKind::TextDelta { .. }) && event.path.contains("delegate:b")
+        matches!(event.kind, EventKind::TextDelta { .. }) && event.path.contains("call:b")
     };
     let (engine, request, _) = die(setup(&dies), is_asked);
     let goes_on = Scripted::default().script("a", [text("Done.")]).script("b", [text("B.")]);
