@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use crate::hash::fnv1a_32;
 use uuid::fmt::Hyphenated;
 
 /// Why a text is not a valid id. The message describes the expected format.
@@ -201,6 +203,16 @@ uuid_id!(
     /// The processing of one incoming message.
     RunId, "run"
 );
+impl RunId {
+    /// An id that is derived from the run and a path in it, so that it is the same after a crash.
+    pub fn uuid_at(self, path: &str) -> Uuid {
+        let backwards: String = path.chars().rev().collect();
+        let place = u128::from(fnv1a_32(path)) << 32 | u128::from(fnv1a_32(&backwards));
+        // Only the low 60 bits change. The version and the variant stay.
+        Uuid::from_u128(self.0.as_u128() ^ (place & (u128::MAX >> 68)))
+    }
+}
+
 uuid_id!(
     /// One message of a thread.
     MessageId, "message"

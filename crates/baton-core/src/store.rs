@@ -50,15 +50,15 @@ pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, R
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
-    Activation, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, Handoffs, LastTopic, NewHandoff,
-    NotifiedParty, WorkflowState,
+    Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic,
+    NewHandoff, NotifiedParty, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
 pub use lifecycle::{Erasure, HistoryRetention, Lifecycle};
 pub use notification::{NextNotification, Notifications, TakenNotification};
 pub use output::{OutputHandle, OutputSlice, Outputs, SpooledOutput};
 pub use page::{Order, Page, PageRequest};
-pub use pattern::{Hop, HopKind, Pattern, Patterns};
+pub use pattern::{GENERAL_CLASS, Hop, HopKind, HopOutcome, Pattern, Patterns, short_reason};
 pub use push::{PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenPush};
 pub use run::{
     AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunLimits, RunQuery, RunRecord, RunStatus, Runs,

@@ -65,13 +65,16 @@ impl InvocationKind {
         matches!(self, Self::Chain | Self::Route | Self::Transfer | Self::Return)
     }
 
-    /// The kind of hop to record, if the invocation passes the baton.
+    /// The kind of hop to record. A return and the judge of a guardrail are none.
     pub(crate) fn hop(self) -> Option<HopKind> {
         match self {
+            Self::Call | Self::Delegate => Some(HopKind::Delegation),
+            Self::Advisor => Some(HopKind::Advice),
+            Self::Member => Some(HopKind::Team),
             Self::Chain => Some(HopKind::Chain),
             Self::Route => Some(HopKind::Route),
             Self::Transfer => Some(HopKind::Transfer),
-            Self::Call | Self::Delegate | Self::Advisor | Self::Member | Self::Return | Self::Judge => None,
+            Self::Return | Self::Judge => None,
         }
     }
 }

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::AgentName;
 use baton_core::agent::Agent;
+use baton_core::store::GENERAL_CLASS;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::Agents;
 use words::Words;
 
 /// The domain of a message that matches no agent.
-pub const GENERAL: &str = "general";
+pub const GENERAL: &str = GENERAL_CLASS;
 
 /// Bytes of a message that are compared. The request is usually stated at the beginning.
 const MAX_BYTES: usize = 16 * 1024;
@@ -57,6 +58,11 @@ pub fn choose(agents: &Agents, message: &str, fallback: &AgentName, threshold: f
     let unknown = || Classification { agent: fallback.clone(), domain: GENERAL.to_owned(), confidence: 0.0 };
     let found = classify(agents, message).unwrap_or_else(unknown);
     if found.confidence < threshold { Classification { agent: fallback.clone(), ..found } } else { found }
+}
+
+/// The domain of a message: the name of the agent that matches it best, or [`GENERAL`].
+pub fn domain(agents: &Agents, message: &str) -> String {
+    classify(agents, message).map_or_else(|| GENERAL.to_owned(), |class| class.domain)
 }
 
 /// Whether the message contains one of the triggers.

@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::handoff::holder_run;
 use crate::heartbeat;
 use crate::history::{self, ThreadHistory};
+use crate::hops;
 use crate::input::{Input, text_of};
 use crate::invocation;
 use crate::journal::{EventSink, Journal, Record, WriterContext};
@@ -228,7 +229,7 @@ impl Execution<'_> {
         let keeps = routing.is_requested() && StoredRequest::is_answered(&record.request);
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());
         let end = last_record(record, keeps, status, &recorder.ledger, progress.sources(), outcome, why);
-        let end = parking::close(state, record).and(end);
+        let end = parking::close(state, record).and(hops::unfinished(state, status)).and(end);
         if let Err(failure) = question::ask(state, record).await {
             return RunResult { rows: rows(), ..RunResult::without_end(failure) };
         }

@@ -70,11 +70,11 @@ impl Engine {
         drop(self.wake((tenant.clone(), thread), WorkerLifetime::UntilDone, None));
     }
 
-    /// Takes over due runs and seals the audit trail every `every`; ends expired handoffs and sweeps every hour. Never returns:
-    /// the caller owns the task.
+    /// Takes over due runs and seals the audit trail every `every`; settles hops every 10 minutes; ends expired handoffs and sweeps
+    /// every hour. Never returns: the caller owns the task.
     pub async fn run_maintenance(self: Arc<Self>, every: Duration) {
         // A sweep may take minutes, and does not delay the rest.
-        tokio::join!(self.take_over_regularly(every), self.sweep_regularly());
+        tokio::join!(self.take_over_regularly(every), self.sweep_regularly(), self.settle_regularly());
     }
 
     async fn take_over_regularly(self: &Arc<Self>, every: Duration) {

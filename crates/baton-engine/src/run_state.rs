@@ -21,6 +21,7 @@ use crate::bounds;
 use crate::cancellation::CancelTokens;
 use crate::classifier::{self, Classification};
 use crate::extensions::Extensions;
+use crate::hops::OpenHops;
 use crate::journal::Journal;
 use crate::lease::HandoffLease;
 use crate::ledger::Ledger;
@@ -102,6 +103,7 @@ pub(crate) struct RunProgress {
     pub(crate) transfers: AtomicU32,
     /// Whether the denial of delegation is recorded.
     is_denied: AtomicBool,
+    pub(crate) open_hops: OpenHops,
     /// Agents that contributed without speaking to the user, in the order in which they ended.
     sources: Mutex<Vec<Source>>,
     /// The handoff that the run is about, if it has ended.
@@ -149,7 +151,7 @@ impl RunState {
         let Before { steps, rows, handoff } = before;
         let RunResources { agents, policy, models, extensions, recounted, storage } = resources;
         let user = run.user_id.clone();
-        let (progress, waits) = (RunProgress::after(&steps), RunWaits::after(&steps));
+        let (progress, waits) = (RunProgress::after(run, &steps), RunWaits::after(&steps));
         let recorder = Recorder::new(journal, steps, rows, extensions.shown_output_bytes);
         Self {
             run_id: run.run_id,
@@ -237,8 +239,9 @@ impl RunControl {
 
 impl RunProgress {
     /// The progress that `steps` of earlier attempts recorded.
-    fn after(steps: &[Step]) -> Self {
+    fn after(run: &RunRecord, steps: &[Step]) -> Self {
         Self {
+            open_hops: OpenHops::after(run.thread_id, run.run_id, steps),
             transfers: AtomicU32::new(bounds::completed_transfers(steps)),
             is_denied: AtomicBool::new(steps.iter().any(is_denial)),
             sources: Mutex::new(steps.iter().filter_map(source).collect()),

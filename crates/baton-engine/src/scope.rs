@@ -18,7 +18,6 @@ use crate::cancellation::Cancellation;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::lease::HandoffLease;
-use crate::policy::fingerprint;
 use crate::prior_durations::PriorDurations;
 use crate::run_state::RunState;
 use crate::steps::StepRecorder;
@@ -165,11 +164,7 @@ impl Scope {
 
     /// An id that is derived from the run and the path, so that it is the same after a crash.
     pub(crate) fn uuid(&self) -> Uuid {
-        let path = self.path();
-        let backwards: String = path.chars().rev().collect();
-        let place = u128::from(fingerprint(path)) << 32 | u128::from(fingerprint(&backwards));
-        // Only the low 60 bits change. The version and the variant stay.
-        Uuid::from_u128(self.run.run_id.as_uuid().as_u128() ^ (place & (u128::MAX >> 68)))
+        self.run.run_id.uuid_at(self.path())
     }
 
     pub(crate) fn visibility(&self) -> Visibility {

@@ -4,15 +4,14 @@ use baton_core::SessionId;
 use baton_core::event::{EventKind, Source};
 use baton_core::message::{Message, Visibility};
 use baton_core::store::work::SessionChange;
-use baton_core::store::{AuditEntry, RunStatus, StepKind, StepState};
+use baton_core::store::{AuditEntry, HopKind, RunStatus, StepKind, StepState};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::audit;
-use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::hops;
-use crate::input::Input;
+use crate::input::{Input, InputSource};
 use crate::journal::Record;
 use crate::outcome::{Outcome, RecordedSession, RecordedSessionEnd};
 use crate::scope::Scope;
@@ -20,6 +19,9 @@ use crate::scope::Scope;
 /// Records the start, unless an earlier attempt did.
 pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let sent = input.sent.as_ref();
+    if let Some(sent) = sent {
+        hops::begin(scope, sent);
+    }
     if scope.step().interrupted::<Value>()?.is_some() {
         announce_again(scope, sent.map(|sent| sent.reason.to_string())).await;
         return Ok(());
@@ -31,16 +33,14 @@ pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
         hierarchy_level = session_id.level(), "sub_agent_spawned"
     );
     let why = sent.map(|sent| sent.reason.to_string());
-    let passed = scope.session.bounds.invocation.and_then(InvocationKind::hop).zip(sent).map(|(by, sent)| {
-        tracing::info!(
-            thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant, source_agent = %sent.by,
-            target_agent = %scope.name(), handoff_reason = %sent.reason, %by, "Handoff initiated"
-        );
+    let passed = hops::kind(scope).zip(sent).and_then(|(by, sent)| {
+        log_start(scope, by, sent);
         let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
         // A stage that always hands off says nothing to the user.
         let is_mute = scope.agent().always_hands_off();
         let heard_by = if is_mute { Visibility::Internal } else { scope.visibility() };
-        scope.event(Visibility::Internal, EventKind::Passed { by, from, to, reason, heard_by })
+        let passed = EventKind::Passed { by, from, to, reason, heard_by };
+        by.passes_baton().then(|| scope.event(Visibility::Internal, passed))
     });
     let begun = json!({ "why": why, "input": input.parts });
     let started = EventKind::SessionStarted { session_id, parent, why };
@@ -104,7 +104,7 @@ pub(crate) async fn finish(
         messages: internal_message(scope, result).into_iter().collect(),
         sessions: vec![session_change(scope, status)],
         audit: end_audit_entry(scope, input, result).into_iter().collect(),
-        hops: input.sent.as_ref().and_then(|sent| hops::hop(scope, sent, result)).into_iter().collect(),
+        hops: input.sent.as_ref().and_then(|sent| hops::finish(scope, sent, result)).into_iter().collect(),
         ..Record::default()
     };
     scope.run.recorder.journal.commit_soon(record).await;
@@ -130,6 +130,23 @@ fn internal_message(scope: &Scope, result: &Result<Outcome, Failure>) -> Option<
 fn draft_message(scope: &Scope, input: &Input) -> Option<Message> {
     let draft = input.draft.as_ref().filter(|_| scope.is_user_facing())?;
     Some(draft.message(scope.run.run_id, Visibility::Internal))
+}
+
+/// Logs a hop when it is recorded for the first time, so exactly once. A thread handoff is logged when it is opened.
+fn log_start(scope: &Scope, by: HopKind, sent: &InputSource) {
+    let caller = &scope.run.caller;
+    if by == HopKind::Delegation {
+        let sanitized = scope.run.agents.get(&sent.by).is_none_or(|giver| giver.sanitize);
+        tracing::info!(
+            thread_id = %caller.thread_id, source_agent = %sent.by, target_agent = %scope.name(),
+            tenant_id = %caller.tenant, sanitized, "Delegation started"
+        );
+    } else if by.passes_baton() && by != HopKind::Handoff {
+        tracing::info!(
+            thread_id = %caller.thread_id, tenant_id = %caller.tenant, source_agent = %sent.by,
+            target_agent = %scope.name(), handoff_reason = %sent.reason, %by, "Handoff initiated"
+        );
+    }
 }
 
 fn log_end(scope: &Scope, result: &Result<Outcome, Failure>) {

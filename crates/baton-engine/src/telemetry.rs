@@ -10,7 +10,7 @@ use std::sync::Arc;
 use baton_core::agent::Agent;
 use baton_core::chat::{Messages, Reply, ToolCall};
 use baton_core::model::Finish;
-use baton_core::store::RunRecord;
+use baton_core::store::{HopKind, RunRecord};
 use baton_core::tool::{ToolError, ToolOutput};
 use baton_core::usage::{Cost, Usage};
 use baton_core::{LedgerRow, TenantId, ToolSpec, TraceParent};
@@ -135,10 +135,11 @@ pub(crate) fn transfer(scope: &Scope, invocation: InvocationKind, targets: &[Arc
 }
 
 fn record_invocation(span: &Span, invocation: InvocationKind, source: &str, target: &str) {
-    let kind = if invocation.hop().is_some() { "handoff" } else { "delegation" };
+    let passes_baton = invocation.hop().is_some_and(HopKind::passes_baton);
+    let kind = if passes_baton { "handoff" } else { "delegation" };
     span.record("baton.transfer.kind", kind).record("baton.transfer.by", invocation.word());
     span.record("baton.transfer.source", source).record("baton.transfer.target", target);
-    span.record("baton.transfer.waits", invocation.hop().is_none());
+    span.record("baton.transfer.waits", !passes_baton);
 }
 
 fn phase(is_ok: bool) -> &'static str {

@@ -13,6 +13,7 @@ pub mod feedback;
 pub mod file;
 pub mod graph;
 pub mod handoff;
+pub mod hop;
 pub mod key;
 pub mod me;
 pub mod message;

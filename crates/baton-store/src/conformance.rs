@@ -198,6 +198,8 @@ macro_rules! each_property {
             skills::a_skill_is_audited_with_its_effect,
             ways::a_hop_counts_once,
             ways::the_most_frequent_way_comes_first,
+            ways::settled_hops_stay_in_the_sums,
+            ways::ended_handoff_is_one_hop,
             feedback::a_later_rating_replaces_an_earlier_one,
             feedback::a_rating_counts_for_the_ways_of_its_run,
             feedback::a_rating_counts_for_ways_that_are_taken_later,

@@ -1,16 +1,18 @@
 //! Ratings of messages by users.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use baton_core::store::{Feedback, Feedbacks, Pending, Rating, ThreadMessage};
-use baton_core::{MessageId, RunId, StoreError, ThreadId, UserId};
+use baton_core::{MessageId, StoreError, ThreadId, UserId};
+use uuid::Uuid;
 
 use crate::job::JobSubject;
 use crate::patterns::{self, Count};
 use crate::tenant::Tenant;
 use crate::threads::{self, history};
 use crate::tx::Tx;
-use crate::value::{Row, params};
+use crate::value::{Row, SqlValue, params};
 
 impl Feedbacks for Tenant {
     fn put_feedback(&self, feedback: Feedback) -> Pending<'_, ()> {
@@ -43,6 +45,9 @@ impl Feedbacks for Tenant {
     }
 }
 
+/// Runs whose ratings are read with one statement.
+const MOST_RUNS: usize = 500;
+
 const NOT_FOUND: StoreError = StoreError::NotFound("message");
 
 async fn find(tx: &Tx<'_>, message: MessageId) -> Result<(ThreadId, ThreadMessage), StoreError> {
@@ -57,8 +62,8 @@ const PUT: &str = "
     ON CONFLICT (tenant, message_id, user_id) DO UPDATE
     SET rating = excluded.rating, comment = excluded.comment, at = excluded.at";
 
-/// Locks the thread, so that no rating or hop is written concurrently: a replaced rating also moves in the sums of its
-/// patterns.
+/// Locks the thread, so that no rating is written concurrently: a replaced rating also moves in the sums of its patterns. It is in the
+/// sums of hops that are not settled without a write.
 async fn put(tx: &Tx<'_>, thread: ThreadId, new: &Feedback) -> Result<(), StoreError> {
     let number = threads::hold(tx, thread, None).await.map_err(|error| match error {
         StoreError::ThreadNotFound => NOT_FOUND,
@@ -74,7 +79,7 @@ async fn put(tx: &Tx<'_>, thread: ThreadId, new: &Feedback) -> Result<(), StoreE
     if ratings == (0, 0) {
         return Ok(());
     }
-    for way in patterns::of_run(tx, number, run).await? {
+    for way in patterns::settled_of_run(tx, number, run).await? {
         tx.to_close().count(way, Count { ratings, ..Count::default() });
     }
     Ok(())
@@ -117,16 +122,48 @@ fn read(row: &Row) -> Result<Feedback, StoreError> {
     })
 }
 
-const OF_RUN: &str = "SELECT
-        coalesce(sum(CASE WHEN rating = 'good' THEN 1 ELSE 0 END), 0),
-        coalesce(sum(CASE WHEN rating = 'bad' THEN 1 ELSE 0 END), 0)
-    FROM feedback
-    WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
+macro_rules! of_runs {
+    ($in_runs:literal) => {
+        concat!(
+            "SELECT run_id,
+                sum(CASE WHEN rating = 'good' THEN 1 ELSE 0 END),
+                sum(CASE WHEN rating = 'bad' THEN 1 ELSE 0 END)
+            FROM feedback
+            WHERE tenant = $1 AND run_id ",
+            $in_runs,
+            " GROUP BY run_id"
+        )
+    };
+}
 
-/// Returns the numbers of good and bad ratings of a run's messages.
-pub(crate) async fn of_run(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<(i64, i64), StoreError> {
-    let row = tx.first(OF_RUN, params![run, thread]).await?;
-    row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
+/// SQLite has no arrays: `$2` is the concatenation of the ids, 16 bytes each.
+const OF_RUNS: &str = of_runs!(
+    "IN (
+        WITH RECURSIVE listed (id, rest) AS (
+            SELECT substr($2, 1, 16), substr($2, 17)
+            UNION ALL
+            SELECT substr(rest, 1, 16), substr(rest, 17) FROM listed WHERE length(rest) > 0
+        )
+        SELECT id FROM listed
+    )"
+);
+
+const OF_RUNS_ARRAY: &str = of_runs!("= ANY ($2)");
+
+/// Returns the numbers of good and bad ratings of the messages of these runs. Runs without a rating are omitted.
+pub(crate) async fn of_runs(
+    tx: &Tx<'_>,
+    runs: BTreeSet<Uuid>,
+) -> Result<HashMap<Uuid, (i64, i64)>, StoreError> {
+    let mut found = HashMap::new();
+    let runs: Vec<Uuid> = runs.into_iter().collect();
+    for some in runs.chunks(MOST_RUNS) {
+        let sql = if tx.is_postgres() { OF_RUNS_ARRAY } else { OF_RUNS };
+        for row in tx.query(sql, &[SqlValue::Ids(some.to_vec())]).await? {
+            found.insert(row.parse(0)?, (row.int(1)?, row.int(2)?));
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -139,7 +176,7 @@ mod tests {
         for (sql, index) in [
             (BEFORE, "sqlite_autoindex_feedback_1 (tenant=? AND message_id=? AND user_id=?)"),
             (OF_MESSAGE, "sqlite_autoindex_feedback_1 (tenant=? AND message_id=?)"),
-            (OF_RUN, "feedback_of_run (tenant=? AND run_id=?)"),
+            (OF_RUNS, "feedback_of_run (tenant=? AND run_id=?)"),
         ] {
             let plan = plan(sql);
             assert!(plan[0].starts_with("SEARCH feedback USING") && plan[0].ends_with(index), "{plan:?}");

@@ -1,5 +1,6 @@
 //! Handoffs: a thread is leased to an agent. Changes are in [`update`].
 
+mod hop;
 mod update;
 
 use baton_core::store::{
@@ -184,6 +185,8 @@ async fn insert(tx: &Tx<'_>, new: &HandoffSession, max_open: Option<u32>) -> Res
     }
     if has_ended {
         update::pass_thread(tx, new, new.state).await?;
+        let ended = HandoffSession { started_at: tx.now(), completed_at, ..new.clone() };
+        hop::record(tx, &ended).await?;
     }
     match new.workflow {
         Some(_) => update::keep_workflow(tx, new).await,

@@ -18,6 +18,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0007_audit_truncations.sql"),
     include_str!("../schema/0008_file_bytes.sql"),
     include_str!("../schema/0009_audit_names_signed.sql"),
+    include_str!("../schema/0010_hops.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.

@@ -1,20 +1,27 @@
-//! Patterns: how often conversations move from one agent to another. Sums are in [`ways`].
+//! Hops between agents, and the sums over them.
+//!
+//! An append only inserts hops. [`settle`] adds them to the sums of `patterns` later, so that runs of one tenant do not update the
+//! same rows. Until then they are in the index `hops_unsettled`, and [`patterns`] adds them to what it returns.
 
+mod settle;
 mod ways;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use baton_core::store::{Hop, Pattern, Patterns, Pending, micros};
-use baton_core::{StoreError, ThreadId, Usd};
+use baton_core::choice::Choice as _;
+use baton_core::store::{Hop, HopKind, HopOutcome, Pattern, Patterns, Pending, micros};
+use baton_core::{RunId, StoreError, ThreadId, Usd};
+use jiff::Timestamp;
+use uuid::Uuid;
 
-use crate::feedback;
 use crate::insert::{Changes, ColumnKind, Insert};
 use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params, row_values};
-pub(crate) use ways::{Count, PatternKey, add, of_run};
+pub(crate) use settle::settle_thread;
+pub(crate) use ways::{Count, PatternKey, add, settled_of_run};
 
 /// Limit of one latency, about 35 years, so that sums fit their column.
 const MOST_MS: u64 = 1 << 40;
@@ -32,11 +39,24 @@ impl Patterns for Tenant {
     }
 
     fn hops(&self, thread: ThreadId) -> Pending<'_, Vec<Hop>> {
-        self.read(thread, |tx, thread| Box::pin(hops(tx, *thread)))
+        self.last_hops(thread, u32::MAX)
+    }
+
+    fn last_hops(&self, thread: ThreadId, limit: u32) -> Pending<'_, Vec<Hop>> {
+        self.read((thread, limit), |tx, (thread, limit)| Box::pin(last_hops(tx, *thread, *limit)))
     }
 
     fn patterns(&self) -> Pending<'_, Vec<Pattern>> {
         self.read((), |tx, ()| Box::pin(patterns(tx)))
+    }
+
+    fn settle_hops(&self, before: Timestamp, limit: u32) -> Pending<'_, u64> {
+        Box::pin(async move {
+            let until = self
+                .read((before, limit), |tx, (before, limit)| Box::pin(settle::until(tx, *before, *limit)));
+            let Some(until) = until.await? else { return Ok(0) };
+            self.write(JobSubject::Tenant, until, |tx, until| Box::pin(settle::settle(tx, *until))).await
+        })
     }
 }
 
@@ -52,53 +72,43 @@ static INSERT: Insert = Insert::new(
         ("target", ColumnKind::Text),
         ("reason", ColumnKind::Text),
         ("query_class", ColumnKind::Text),
-        ("success", ColumnKind::Int),
+        ("outcome", ColumnKind::Int),
         ("latency_ms", ColumnKind::Int),
         ("cost_nanos", ColumnKind::Int),
+        ("settled", ColumnKind::Int),
     ],
     "ON CONFLICT (tenant, thread_number, at, hop_id) DO NOTHING",
 );
 
-const IS_KNOWN: &str =
-    "SELECT 1 FROM hops WHERE tenant = $1 AND thread_number = $2 AND at = $3 AND hop_id = $4";
+/// A handoff that ended, was resumed and ends again stays one hop, whose outcome is that of its last end.
+const PUT: &str = "
+    INSERT INTO hops (tenant, thread_number, at, hop_id, run_id, kind, source, target, reason, query_class, outcome,
+        latency_ms, cost_nanos, settled)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    ON CONFLICT (tenant, thread_number, at, hop_id) DO UPDATE
+    SET outcome = excluded.outcome, latency_ms = excluded.latency_ms, cost_nanos = excluded.cost_nanos";
+
+/// Writes the hop of a handoff that has ended.
+pub(crate) async fn put(tx: &Tx<'_>, thread: u64, hop: &Hop) -> Result<(), StoreError> {
+    tx.execute(PUT, &values(thread, hop)).await.map(drop)
+}
 
 /// Records a hop, unless it was recorded before. The transaction must hold the thread's lock.
 async fn record(tx: &Tx<'_>, thread: u64, hop: &Hop) -> Result<(), StoreError> {
-    if tx.first(IS_KNOWN, params![thread, hop.at, hop.hop_id]).await?.is_some() {
-        return Ok(());
-    }
     let mut changes = Changes::of(hop.thread_id);
-    add_hops(tx, &mut changes, thread, std::slice::from_ref(hop)).await?;
+    add_hops(&mut changes, thread, std::slice::from_ref(hop));
     tx.write(changes).await
 }
 
-/// Adds new hops of one run, in the thread with this number, to `changes`. The transaction must hold the thread's lock.
-pub(crate) async fn add_hops(
-    tx: &Tx<'_>,
-    changes: &mut Changes,
-    thread: u64,
-    hops: &[Hop],
-) -> Result<(), StoreError> {
-    let Some(first) = hops.first() else { return Ok(()) };
-    // Those given before these hops. They count once for each pattern of the run.
-    let ratings = feedback::of_run(tx, first.thread_id, first.run_id).await?;
-    let mut rated = BTreeSet::new();
-    if ratings != (0, 0) {
-        rated.extend(of_run(tx, thread, first.run_id).await?);
-    }
-    for hop in hops {
-        let way = PatternKey::of(hop);
-        let ratings = if ratings != (0, 0) && rated.insert(way.clone()) { ratings } else { (0, 0) };
-        tx.to_close().count(way, Count { ratings, ..count(hop) });
-    }
+/// Adds hops of one thread, which has this number, to `changes`: one insert, whatever their number.
+pub(crate) fn add_hops(changes: &mut Changes, thread: u64, hops: &[Hop]) {
     changes.insert(&INSERT, hops.iter().map(|hop| values(thread, hop)).collect());
-    Ok(())
 }
 
 fn count(hop: &Hop) -> Count {
     Count {
         hops: 1,
-        successes: hop.success.into(),
+        successes: (hop.outcome == HopOutcome::Completed).into(),
         latency_ms: i64::try_from(hop.latency_ms.min(MOST_MS)).unwrap_or(i64::MAX),
         cost_nanos: hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS),
         last_at: micros(hop.at),
@@ -106,36 +116,58 @@ fn count(hop: &Hop) -> Count {
     }
 }
 
-/// The parameters of [`INSERT`].
+/// Numbers for the outcomes, which are shorter than their words. The first two are those of the column `success` of earlier versions.
+fn outcome_number(outcome: HopOutcome) -> i64 {
+    match outcome {
+        HopOutcome::Failed => 0,
+        HopOutcome::Completed => 1,
+        HopOutcome::Cancelled => 2,
+        HopOutcome::Declined => 3,
+    }
+}
+
+fn read_outcome(number: i64) -> Result<HopOutcome, StoreError> {
+    let found = HopOutcome::ALL.iter().find(|(_, outcome)| outcome_number(*outcome) == number);
+    found
+        .map(|(_, outcome)| *outcome)
+        .ok_or_else(|| StoreError::Unreadable(format!("the outcome {number} of a hop")))
+}
+
+/// The parameters of [`INSERT`] and [`PUT`].
 fn values(thread: u64, hop: &Hop) -> Vec<SqlValue> {
     let Count { latency_ms, cost_nanos, .. } = count(hop);
-    let (kind, from, to, success) = (hop.kind, &hop.from, &hop.to, hop.success);
+    let (kind, from, to, outcome) = (hop.kind, &hop.from, &hop.to, outcome_number(hop.outcome));
     let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
-    let mut values = row_values![thread, hop.at, hop.hop_id, hop.run_id, kind, from, to, reason, class];
-    values.extend(row_values![success, latency_ms, cost_nanos]);
+    let run = hop.run_id.map_or(Uuid::nil(), RunId::as_uuid);
+    let mut values = row_values![thread, hop.at, hop.hop_id, run, kind, from, to, reason, class];
+    values.extend(row_values![outcome, latency_ms, cost_nanos, 0_i64]);
     values
 }
 
-async fn hops(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<Hop>, StoreError> {
+const LAST_HOPS: &str =
+    "SELECT hop_id, run_id, kind, source, target, reason, query_class, outcome, latency_ms, cost_nanos, at
+    FROM hops
+    WHERE tenant = $1 AND thread_number = $2
+    ORDER BY at DESC, hop_id DESC
+    LIMIT $3";
+
+async fn last_hops(tx: &Tx<'_>, thread: ThreadId, limit: u32) -> Result<Vec<Hop>, StoreError> {
     let number = threads::must_exist(tx, thread).await?;
-    let sql = "SELECT hop_id, run_id, kind, source, target, reason, query_class, success, latency_ms, cost_nanos, at
-        FROM hops
-        WHERE tenant = $1 AND thread_number = $2
-        ORDER BY at, hop_id";
-    tx.query(sql, params![number]).await?.iter().map(|row| read_hop(thread, row)).collect()
+    let rows = tx.query(LAST_HOPS, params![number, limit]).await?;
+    rows.iter().rev().map(|row| read_hop(thread, row)).collect()
 }
 
 fn read_hop(thread_id: ThreadId, row: &Row) -> Result<Hop, StoreError> {
     Ok(Hop {
         hop_id: row.parse(0)?,
         thread_id,
-        run_id: row.parse(1)?,
+        run_id: Some(row.parse::<Uuid>(1)?).filter(|run| !run.is_nil()).map(RunId::from_uuid),
         kind: row.choice(2)?,
         from: row.parse(3)?,
         to: row.parse(4)?,
         reason: row.text(5)?.to_owned(),
         query_class: row.text(6)?.to_owned(),
-        success: row.int(7)? != 0,
+        outcome: read_outcome(row.int(7)?)?,
         latency_ms: row.count(8)?,
         cost: Usd::from_nanos(row.int(9)?),
         at: row.time(10)?,
@@ -146,23 +178,39 @@ async fn patterns(tx: &Tx<'_>) -> Result<Vec<Pattern>, StoreError> {
     let sql =
         "SELECT kind, source, target, query_class, count, successes, latency_ms, cost_nanos, liked, disliked, last_at
         FROM patterns
-        WHERE tenant = $1
-        ORDER BY count DESC, kind, source, target, query_class";
-    tx.query(sql, &[]).await?.iter().map(read_pattern).collect()
+        WHERE tenant = $1";
+    let mut sums = settle::unsettled(tx).await?;
+    for row in tx.query(sql, &[]).await? {
+        let (key, count) = (PatternKey::read(&row)?, Count::read(&row)?);
+        *sums.entry(key).or_default() += count;
+    }
+    sorted(sums)
 }
 
-fn read_pattern(row: &Row) -> Result<Pattern, StoreError> {
+/// Most frequent first.
+fn sorted(sums: BTreeMap<PatternKey, Count>) -> Result<Vec<Pattern>, StoreError> {
+    let mut patterns: Vec<Pattern> =
+        sums.into_iter().map(|(key, count)| pattern(key, count)).collect::<Result<_, _>>()?;
+    // Stable: ties stay in the order of keys.
+    patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.count));
+    Ok(patterns)
+}
+
+fn pattern(key: PatternKey, count: Count) -> Result<Pattern, StoreError> {
+    let unreadable = |word: &str| StoreError::Unreadable(format!("`{word}` of a pattern"));
+    let agent = |name: &str| baton_core::AgentName::parse(name).map_err(|_| unreadable(name));
+    let whole = |number: i64| u64::try_from(number).unwrap_or_default();
     Ok(Pattern {
-        kind: row.choice(0)?,
-        from: row.parse(1)?,
-        to: row.parse(2)?,
-        query_class: row.text(3)?.to_owned(),
-        count: row.count(4)?,
-        successes: row.count(5)?,
-        total_latency_ms: row.count(6)?,
-        total_cost: Usd::from_nanos(row.int(7)?),
-        liked: row.count(8)?,
-        disliked: row.count(9)?,
-        last_at: row.time(10)?,
+        kind: HopKind::parse(&key.kind).ok_or_else(|| unreadable(&key.kind))?,
+        from: agent(&key.from)?,
+        to: agent(&key.to)?,
+        query_class: key.query_class,
+        count: whole(count.hops),
+        successes: whole(count.successes),
+        total_latency_ms: whole(count.latency_ms),
+        total_cost: Usd::from_nanos(count.cost_nanos),
+        liked: whole(count.ratings.0),
+        disliked: whole(count.ratings.1),
+        last_at: Timestamp::from_microsecond(count.last_at).map_err(|_| unreadable("last_at"))?,
     })
 }

@@ -7,8 +7,10 @@ use uuid::Uuid;
 
 use crate::choices;
 use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
+use crate::money::Usd;
 use crate::remote::RemoteLink;
 use crate::store::Pending;
+use crate::store::pattern::{GENERAL_CLASS, Hop, HopKind, HopOutcome};
 
 choices! {
     pub enum HandoffState {
@@ -83,6 +85,35 @@ pub struct HandoffSession {
     pub version: u64,
 }
 
+impl HandoffSession {
+    /// The handoff as a hop, with no cost yet. The outcome is `None` while it is open.
+    pub fn hop(&self, now: Timestamp) -> (Hop, Option<HopOutcome>) {
+        let origin = self.notes.origin.as_deref();
+        let by_state = match self.state {
+            HandoffState::Completed => HopOutcome::Completed,
+            HandoffState::Error => HopOutcome::Failed,
+            _ => HopOutcome::Cancelled,
+        };
+        let outcome = self.notes.end.map_or(by_state, HandoffEnd::outcome);
+        let lasted = self.completed_at.unwrap_or(now).duration_since(self.started_at);
+        let hop = Hop {
+            hop_id: self.handoff_id.as_uuid(),
+            thread_id: self.thread_id,
+            run_id: origin.and_then(|origin| origin.opened_in.as_ref()).map(|(run, _)| *run),
+            kind: HopKind::Handoff,
+            from: self.source_agent_id.clone(),
+            to: self.target_agent_id.clone(),
+            reason: self.handoff_reason.clone(),
+            query_class: origin.map_or(GENERAL_CLASS, |origin| &origin.query_class).to_owned(),
+            outcome,
+            latency_ms: u64::try_from(lasted.as_millis()).unwrap_or(0),
+            cost: Usd::from_nanos(0),
+            at: self.started_at,
+        };
+        (hop, (!self.state.is_open()).then_some(outcome))
+    }
+}
+
 choices! {
     /// Why a handoff ended.
     pub enum HandoffEnd {
@@ -98,6 +129,18 @@ choices! {
         Failed = "failed",
         /// A caller with the permission to end other users' handoffs ended it.
         Ended = "ended",
+    }
+}
+
+impl HandoffEnd {
+    /// The outcome of the hop. A user who leaves has not been served.
+    pub fn outcome(self) -> HopOutcome {
+        match self {
+            Self::Completed => HopOutcome::Completed,
+            Self::Declined => HopOutcome::Declined,
+            Self::Left | Self::Expired | Self::Ended => HopOutcome::Cancelled,
+            Self::Failed => HopOutcome::Failed,
+        }
     }
 }
 
@@ -148,6 +191,18 @@ pub struct HandoffNotes {
     /// The task at the target, if the target is a remote agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<Box<RemoteLink>>,
+    /// Where it began, and what the request was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<HandoffOrigin>>,
+}
+
+/// Where a handoff began, for its hop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandoffOrigin {
+    /// The run that opened it, and the path at which the target answers in this run. `None` if it began outside of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opened_in: Option<(RunId, String)>,
+    pub query_class: String,
 }
 
 impl Default for HandoffNotes {
@@ -164,6 +219,7 @@ impl Default for HandoffNotes {
             recent: 5,
             question: None,
             remote: None,
+            origin: None,
         }
     }
 }

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use baton_core::message::{Part, Role, Visibility};
 use baton_core::store::{
-    Cancel, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewHandoff, NewRun, OnBusy,
+    Cancel, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Hop, HopKind, HopOutcome,
+    MessageQuery, NewHandoff, NewRun, OnBusy,
 };
-use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, Usd};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::negotiation::{activate, negotiate, new_activation};
 use super::parked::parked_runs;
+use super::start::log_started;
 use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
 use crate::audit;
+use crate::classifier;
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::input::text_of;
@@ -62,7 +65,11 @@ impl Engine {
         let agents = self.agents(tenant);
         let target = agents.get(&request.target).ok_or_else(|| Failure::NoAgent(request.target.clone()))?;
         let store = self.parts.store.tenant(tenant);
-        negotiate(self.models(tenant), target, &request.rights)?;
+        let negotiated = negotiate(self.models(tenant), target, &request.rights);
+        if let Err(failure @ Failure::HandoffRejected { .. }) = &negotiated {
+            self.record_declined(&*store, &request, failure).await?;
+        }
+        negotiated?;
         if let Some(open) = self.open_handoff(tenant, thread).await? {
             return self.behind(&*store, open, &request).await;
         }
@@ -91,8 +98,38 @@ impl Engine {
                 return self.behind(&*store, store.handoff(id).await?, &request).await;
             }
         };
+        log_started(tenant, &handoff);
         let run_id = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Begun).await?;
         Ok(HandoffStarted::Now { handoff: Box::new(handoff), run_id })
+    }
+
+    /// Records the hop of a handoff that its target does not accept.
+    async fn record_declined(
+        &self,
+        store: &dyn TenantStore,
+        request: &StartHandoff,
+        failure: &Failure,
+    ) -> Result<(), Failure> {
+        let agents = self.agents(store.tenant());
+        let hop = Hop {
+            hop_id: Uuid::now_v7(),
+            thread_id: request.caller.thread_id,
+            run_id: None,
+            kind: HopKind::Handoff,
+            from: request.source.clone().unwrap_or_else(|| request.fallback.clone()),
+            to: request.target.clone(),
+            reason: failure.to_string(),
+            query_class: classifier::domain(&agents, &request.context_summary),
+            outcome: HopOutcome::Declined,
+            latency_ms: 0,
+            cost: Usd::from_nanos(0),
+            at: Timestamp::now(),
+        };
+        match store.record_hop(hop).await {
+            // There is no conversation yet, so there is nothing to record it in.
+            Err(StoreError::ThreadNotFound) => Ok(()),
+            recorded => Ok(recorded?),
+        }
     }
 
     /// Rejects or queues a request while a handoff is open, as `on_conflict` says. At most one request is queued per handoff;
@@ -144,6 +181,10 @@ impl Engine {
             preserve_state: request.preserve_state,
             since: messages.last().map_or(0, |last| last.number) + 1,
             recent: request.recent_messages,
+            origin: Some(Box::new(HandoffOrigin {
+                opened_in: None,
+                query_class: classifier::domain(&self.agents(store.tenant()), &summary),
+            })),
             ..HandoffNotes::default()
         };
         Ok(NewHandoff {

@@ -115,6 +115,7 @@ async fn announce_holder(
         HolderCue::Message if !needs_announcement(&lease.session()) => return Ok(None),
         // Also reached when the run that opened the handoff died before its announcement.
         HolderCue::Message | HolderCue::Begun => {
+            note_origin(scope, lease).await;
             messages::announce_connecting(scope, &lease.session()).await?;
             messages::announce_active(scope, &lease.session(), String::new()).await?;
         }
@@ -131,6 +132,15 @@ async fn announce_holder(
     }
     mark_announced(scope, lease, NotifiedParty::Person).await;
     Ok(None)
+}
+
+/// Names this run as the one that a handoff from outside of a run began in. Stored with the announcement.
+async fn note_origin(scope: &Scope, lease: &HandoffLease) {
+    let Some(mut origin) = lease.session().notes.origin.filter(|origin| origin.opened_in.is_none()) else {
+        return;
+    };
+    origin.opened_in = Some((scope.run.run_id, scope.path().to_owned()));
+    lease::commit_change(&scope.run, lease, |handoff| handoff.notes.origin = Some(origin)).await;
 }
 
 /// Whether the handoff is active and was never announced.

@@ -6,9 +6,10 @@ use baton_core::agent::Agent;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::store::{
-    HandoffChange, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState,
+    HandoffChange, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, NotifiedParty,
+    StepKind, StepState,
 };
-use baton_core::{HandoffId, StoreError};
+use baton_core::{HandoffId, StoreError, TenantId};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -17,6 +18,7 @@ use super::negotiation::{activate, negotiate};
 use super::remote_target::or_unavailable;
 use super::{holder_run, messages};
 use crate::failure::Failure;
+use crate::hops;
 use crate::input::Input;
 use crate::journal::Record;
 use crate::lease::{self, HandoffLease};
@@ -65,6 +67,8 @@ pub(crate) async fn start(
         }
         Err(failure) => {
             let refusal = start_refused(scope, offer, failure);
+            let declined = hops::declined_handoff(scope, &offer.target, &stored_reason(scope, offer));
+            scope.run.recorder.journal.commit_soon(declined).await;
             if let (true, Failure::HandoffRejected { .. }) = (offer.target.kind.is_remote(), &refusal) {
                 // The reason of an agent that declines is for the user too.
                 let text = redact(&offer.target, &refusal.to_string());
@@ -73,12 +77,6 @@ pub(crate) async fn start(
             return Ok(StartOutcome::Refused(refusal));
         }
     };
-    let handoff = lease.session();
-    tracing::info!(
-        thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
-        handoff_id = %handoff.handoff_id, source_agent = %scope.name(), target_agent = %offer.target.name,
-        handoff_reason = %offer.reason, "Handoff initiated"
-    );
     match run::run(child.with_lease(&lease), input).await {
         Ok(outcome) => match holder_run::after_answer(scope, &lease, &outcome).await? {
             holder_run::HolderState::Held => Ok(StartOutcome::Answered(Box::new(outcome))),
@@ -138,7 +136,12 @@ async fn open_session(
         return Ok(HandoffLease::new(scope.run.store.handoff(id).await?));
     }
     negotiate(&scope.run.models, &offer.target, &scope.run.request.rights)?;
-    let (lease, opened) = new_lease(scope, offer);
+    let (lease, _) = new_lease(scope, offer);
+    let origin = HandoffOrigin {
+        opened_in: Some((scope.run.run_id, child.path().to_owned())),
+        query_class: scope.run.query_class().to_owned(),
+    };
+    let opened = lease.change(|handoff| handoff.notes.origin = Some(Box::new(origin)));
     let id = opened.session.handoff_id;
     if offer.target.kind.is_remote() {
         let offered = Box::pin(remote::handoff::offer(child, &opened.session, input)).await;
@@ -150,7 +153,21 @@ async fn open_session(
         ..Record::default()
     };
     scope.run.recorder.journal.commit(routing.and(messages::opened_record(scope, &lease.session())?)).await?;
+    log_started(&scope.run.caller.tenant, &lease.session());
     Ok(lease)
+}
+
+/// Logs a handoff once it is stored.
+pub(super) fn log_started(tenant: &TenantId, handoff: &HandoffSession) {
+    tracing::info!(
+        thread_id = %handoff.thread_id, tenant_id = %tenant, handoff_id = %handoff.handoff_id,
+        source_agent = %handoff.source_agent_id, target_agent = %handoff.target_agent_id,
+        handoff_reason = %handoff.handoff_reason, by = "handoff", "Handoff initiated"
+    );
+}
+
+fn stored_reason(scope: &Scope, offer: &HandoffOffer) -> String {
+    head(&redact(scope.agent(), offer.reason.trim()), MAX_REASON_CHARS)
 }
 
 /// A lease that is not stored yet, with the target's workflow at its first state, and the change that stores it.
@@ -180,7 +197,7 @@ fn new_session(scope: &Scope, offer: &HandoffOffer) -> HandoffSession {
         target_agent_id: offer.target.name.clone(),
         state: HandoffState::Pending,
         context_summary: tail(&redact(giver, &offer.summary), policy.context_max_chars),
-        handoff_reason: head(&redact(giver, offer.reason.trim()), MAX_REASON_CHARS),
+        handoff_reason: stored_reason(scope, offer),
         started_at: now,
         updated_at: now,
         completed_at: None,

@@ -22,7 +22,7 @@ use crate::durability::{die, go_on};
 use crate::{LONG, Ran, Setup, TestTool, name};
 
 /// `a` asks these, in this order.
-fn consults(agent: &mut Agent, advisors: &[&str]) {
+pub(super) fn consults(agent: &mut Agent, advisors: &[&str]) {
     agent.advisors.agents = advisors
         .iter()
         .map(|text| Advisor { agent: name(text), required: false, timeout: HumanDuration::from_secs(60) })

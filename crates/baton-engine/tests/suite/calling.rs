@@ -32,7 +32,7 @@ fn mission(specialist: &str) -> Value {
     json!({"mission": "Find out.", "specialist": specialist})
 }
 
-fn call(specialist: &str) -> ScriptedTurn {
+pub(super) fn call(specialist: &str) -> ScriptedTurn {
     ScriptedTurn::call("call_agent", &mission(specialist))
 }
 

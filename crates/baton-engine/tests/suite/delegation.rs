@@ -51,7 +51,7 @@ pub(super) fn model_rows<'a>(rows: &'a [LedgerRow], place: &str) -> Vec<&'a Ledg
     rows.iter().filter(|row| row.path.contains(place) && row.tokens.total() > 0).collect()
 }
 
-fn may_ask(agents: &[&str]) -> impl FnOnce(&mut Agent) {
+pub(super) fn may_ask(agents: &[&str]) -> impl FnOnce(&mut Agent) {
     let agents = agents.iter().map(|text| name(text)).collect();
     move |agent| agent.agents = agents
 }

@@ -18,6 +18,7 @@ mod durability;
 mod faults;
 mod guardrails;
 mod handoffs;
+mod hops;
 mod interop;
 mod limits;
 mod listening;

@@ -464,8 +464,14 @@ impl Patterns for MortalTenant {
     fn hops(&self, thread: ThreadId) -> Pending<'_, Vec<Hop>> {
         self.life.read(self.inner.hops(thread))
     }
+    fn last_hops(&self, thread: ThreadId, limit: u32) -> Pending<'_, Vec<Hop>> {
+        self.life.read(self.inner.last_hops(thread, limit))
+    }
     fn patterns(&self) -> Pending<'_, Vec<Pattern>> {
         self.life.read(self.inner.patterns())
+    }
+    fn settle_hops(&self, before: Timestamp, limit: u32) -> Pending<'_, u64> {
+        Box::pin(async move { self.life.write(|| self.inner.settle_hops(before, limit)).await })
     }
 }
 

@@ -104,7 +104,7 @@ impl Kept {
     /// `transfer a → b: "why" ok`, one line each.
     pub(super) fn ways(&self) -> String {
         let lines = self.hops.iter().map(|hop| {
-            let end = if hop.success { "ok" } else { "failed" };
+            let end = hop.outcome;
             format!("{} {} → {}: {:?} {end}\n", hop.kind, hop.from, hop.to, hop.reason)
         });
         lines.collect()
@@ -150,7 +150,7 @@ async fn g1_transfer_target_answers() {
     let said: Vec<_> =
         kept.messages.iter().map(|one| (one.message.agent.clone(), one.message.text())).collect();
     assert_eq!(said, [(None, "What is up?".to_owned()), (Some(name("b")), "I know.".to_owned())]);
-    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" ok\n");
+    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" completed\n");
     assert_eq!(kept.hops[0].cost.nanos(), 110_000, "what the receiver cost");
     insta::assert_snapshot!(kept.ran.log() + "\n" + &kept.ran.ledger());
 }
@@ -196,11 +196,11 @@ async fn g5_five_transfers_are_the_limit() {
     assert!(said.contains("limit reached: the baton is passed on at most 5 times"), "{said}");
     assert!(asked_of(&model, "g").is_empty());
     insta::assert_snapshot!(kept.ways(), @r#"
-    transfer a → b: "b knows" ok
-    transfer b → c: "c knows" ok
-    transfer c → d: "d knows" ok
-    transfer d → e: "e knows" ok
-    transfer e → f: "f knows" ok
+    transfer a → b: "b knows" completed
+    transfer b → c: "c knows" completed
+    transfer c → d: "d knows" completed
+    transfer d → e: "e knows" completed
+    transfer e → f: "f knows" completed
     "#);
 }
 
@@ -237,7 +237,7 @@ async fn g6_transfer_back_is_refused() {
     assert!(back[0].tools.is_empty());
     let said = told(&back[1]).join("");
     assert!(said.contains("not permitted: `a` is already active above (a → b)"), "{said}");
-    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" ok\n");
+    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" completed\n");
     assert!(
         kept.ran.log().contains(" text \"Then I answer.\""),
         "nobody else can speak any more, so it is seen as it grows"
@@ -259,7 +259,7 @@ async fn x24_failed_transfer_returns_alternatives() {
     let said = told(&asked_of(&model, "a")[1]).join("");
     assert!(said.starts_with("error: failed: `b` could not take over: "), "{said}");
     assert!(said.ends_with("answer yourself, or pass it on with `transfer_to_c`"), "{said}");
-    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" failed\ntransfer a → c: \"c knows\" ok\n");
+    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" failed\ntransfer a → c: \"c knows\" completed\n");
     assert_eq!(seen(&kept.ran), [("C".to_owned(), "From c.".to_owned())], "the half is taken back");
     insta::assert_snapshot!(kept.ran.log());
 }
@@ -300,7 +300,7 @@ async fn one_turn_makes_one_transfer() {
     let said = told(&asked_of(&model, "a")[1]);
     assert_eq!(said.len(), 2, "each call has its answer");
     assert!(said.iter().all(|one| one.contains("only one of transfer_to_b, transfer_to_c")), "{said:?}");
-    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" ok\n");
+    assert_eq!(kept.ways(), "transfer a → b: \"b knows\" completed\n");
     insta::assert_snapshot!(kept.ran.log());
 }
 
@@ -337,7 +337,7 @@ async fn g3_transfer_is_parsed_from_model_output() {
         let asked = asked_of(&model, "a");
         assert!(told(&asked[1])[0].contains("they are not JSON"), "{:?}", told(&asked[1]));
         assert!(told(&asked[2])[0].contains("\"reason\" is a required property"), "{:?}", told(&asked[2]));
-        assert_eq!(kept.ways(), "transfer a → b: \"b knows\" ok\n");
+        assert_eq!(kept.ways(), "transfer a → b: \"b knows\" completed\n");
         let heard = serde_json::to_string(&asked_of(&model, "b")[0].messages).unwrap();
         assert!(heard.contains(found), "{found} in {heard}");
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::State;
-use baton_core::store::{Cancel, HandoffSession, Page, Thread};
+use baton_core::store::{Cancel, HandoffSession, HopKind, Page, Thread};
 use baton_core::{AgentName, StoreError, ThreadId, UserId};
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,6 +23,9 @@ use crate::trail::{self, AuditRecord};
 use crate::wire::page::{self, Listed};
 use crate::wire::problem::ProblemBody;
 use crate::wire::thread::{ThreadContext, ThreadParams, ThreadView};
+
+/// Hops that are shown with a thread: the newest ones.
+const MAX_HOPS: u32 = 200;
 
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -87,9 +90,14 @@ async fn show_thread(
 ) -> ApiResult<Json<ThreadContext>> {
     let thread = visible(&app, &caller, thread_id).await?;
     let open = open_handoff(&app, &caller, &thread).await?;
-    let resumable = app.data(&caller).resumable_handoffs(thread_id).await?;
+    let data = app.data(&caller);
+    let resumable = data.resumable_handoffs(thread_id).await?;
+    let mut hops = data.last_hops(thread_id, MAX_HOPS).await?;
+    if !caller.may(TRACE_READ) {
+        hops.retain(|hop| hop.kind == HopKind::Handoff);
+    }
     let view = ThreadView::of(&caller.tenant, thread, main(&app, &caller).as_ref());
-    Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, &app.agents(&caller))))
+    Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, hops, &app.agents(&caller))))
 }
 
 /// The open handoff of a thread. One whose time is over is ended first.

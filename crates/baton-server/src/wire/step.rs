@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Part;
-use baton_core::store::{Hop, HopKind, RunRecord, SessionRecord, Step, StepKind, StepState};
+use baton_core::store::{Hop, RunRecord, SessionRecord, Step, StepKind, StepState};
 use baton_core::{AgentName, Reply, SessionId};
 use baton_engine::recorded::{RecordedStep, call_of, text_of};
-use baton_sanitize::{Mask, sanitize, sanitize_value};
+use baton_sanitize::{Mask, sanitize_value};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
+use super::hop::HopView;
 use super::schema::{moment, words as choice};
 use super::usage::UsageView;
 
@@ -24,7 +24,7 @@ pub struct RunSteps {
     pub steps: Vec<StepView>,
     /// In the order in which they began. A call that was tried again is there several times with the same `path`.
     pub calls: Vec<CallView>,
-    /// Each time that the baton went from one agent to another, in order.
+    /// Each time that one agent involved another, in the order in which they began.
     pub hops: Vec<HopView>,
 }
 
@@ -86,23 +86,6 @@ pub enum CallKind {
     Tool,
 }
 
-/// The baton went from one agent to another.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HopView {
-    pub hop_id: Uuid,
-    #[schema(schema_with = choice::<HopKind>)]
-    pub kind: HopKind,
-    #[schema(value_type = String)]
-    pub from: AgentName,
-    #[schema(value_type = String)]
-    pub to: AgentName,
-    pub reason: String,
-    pub success: bool,
-    pub latency_ms: u64,
-    #[schema(schema_with = moment)]
-    pub at: Timestamp,
-}
-
 /// What the store knows of a run.
 #[derive(Debug)]
 pub struct StepsOf {
@@ -137,7 +120,7 @@ impl From<StepsOf> for RunSteps {
         Self {
             steps: views.collect(),
             calls: rows.into_iter().map(Into::into).collect(),
-            hops: hops.into_iter().filter(|hop| hop.run_id == run.run_id).map(Into::into).collect(),
+            hops: hops.into_iter().filter(|hop| hop.run_id == Some(run.run_id)).map(Into::into).collect(),
         }
     }
 }
@@ -207,21 +190,6 @@ impl From<LedgerRow> for CallView {
             outcome: row.outcome,
             error: row.error,
             usage,
-        }
-    }
-}
-
-impl From<Hop> for HopView {
-    fn from(hop: Hop) -> Self {
-        Self {
-            hop_id: hop.hop_id,
-            kind: hop.kind,
-            from: hop.from,
-            to: hop.to,
-            reason: sanitize(&hop.reason, Mask::SecretsOnly).into_owned(),
-            success: hop.success,
-            latency_ms: hop.latency_ms,
-            at: hop.at,
         }
     }
 }

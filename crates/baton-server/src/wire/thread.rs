@@ -1,7 +1,7 @@
 //! Threads, as the API shows them.
 
 use baton_core::agent::StateName;
-use baton_core::store::{HandoffSession, HandoffState, Thread};
+use baton_core::store::{HandoffSession, HandoffState, Hop, Thread};
 use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
 use baton_engine::Agents;
 use baton_engine::handoff::{is_resumable, welcome_back_message};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::handoff::{HandoffView, called};
+use super::hop::HopView;
 use super::page::Limit;
 use super::schema::{moment, words};
 use super::text::ShortText;
@@ -94,6 +95,9 @@ pub struct ThreadContext {
     pub handoff_target_agent: Option<AgentName>,
     /// Handoffs that ended before they were done and can be taken up again, the newest first.
     pub resumable_handoffs: Vec<ResumableView>,
+    /// Each time that one agent involved another, in the order in which they began: the newest 200. Callers without
+    /// `trace:read` see handoffs only.
+    pub handoff_chain: Vec<HopView>,
     pub state_metadata: StateMetadata,
 }
 
@@ -176,6 +180,7 @@ impl ThreadContext {
         thread: ThreadView,
         open: Option<&HandoffSession>,
         resumable: Vec<HandoffSession>,
+        hops: Vec<Hop>,
         agents: &Agents,
     ) -> Self {
         let session = open.map(|open| HandoffView::of(&thread.tenant_id, open.clone(), agents));
@@ -183,6 +188,7 @@ impl ThreadContext {
             thread: thread.with_handoff(open, agents),
             handoff_target_agent: open.map(|handoff| handoff.target_agent_id.clone()),
             resumable_handoffs: ResumableView::all(resumable, agents),
+            handoff_chain: HopView::chain(hops, open, Timestamp::now()),
             state_metadata: StateMetadata { handoff_session: session },
         }
     }

@@ -171,6 +171,35 @@ async fn c_4_c_7_a_thread_is_given_away_and_everybody_can_see_to_whom() {
     site.end().await;
 }
 
+/// G7, G24, X1: the chain is part of the thread: an open handoff has no outcome yet, one that the user left was cancelled. A delegation
+/// over HTTP is in it for callers that may read traces.
+#[tokio::test]
+async fn g_7_chain_of_hops_is_part_of_the_thread() {
+    let model = model([]).script("plain", [ScriptedTurn::text("Plainly.")]);
+    let site = plan(&model).start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let (thread, accepted) = held(&ada).await;
+    let path = format!("/api/v1/threads/{thread}");
+    let chain =
+        async |person: &Person<'_>| person.see(&path).await["handoff_chain"].as_array().unwrap().clone();
+    let [open] = <[Value; 1]>::try_from(chain(&ada).await).unwrap();
+    assert_eq!((&open["hop_id"], open.get("outcome")), (&accepted["handoff_id"], None));
+    assert_eq!((&open["kind"], &open["reason"]), (&json!("handoff"), &json!("the person wants a skill")));
+    exit(&ada, &thread).await;
+    let left = until(&ada, &thread, |context| context["handoff_chain"][0].get("outcome").is_some()).await;
+    let left = &left["handoff_chain"][0];
+    assert_eq!((&left["outcome"], &left["success"]), (&json!("cancelled"), &json!(false)));
+    let body = json!({ "agents": ["plain"], "message": "What is a baton?" });
+    ada.post(&format!("{path}/delegations"), &body).await.error_for_status().unwrap().text().await.unwrap();
+    assert_eq!(chain(&ada).await.len(), 1, "users see handoffs only");
+    let operator = site.person("acme", "olga", &["operator"]).await;
+    let kinds: Vec<Value> = chain(&operator).await.iter().map(|hop| hop["kind"].clone()).collect();
+    assert_eq!(kinds, [json!("handoff"), json!("delegation")]);
+    let foreign = site.person("globex", "eve", &["operator"]).await;
+    assert_eq!(foreign.refused(Method::GET, &path).await["code"], "thread_not_found");
+    site.end().await;
+}
+
 /// C-37: what is said goes straight to the holder, and the answer says who has the thread and how far it is.
 #[tokio::test]
 async fn c_37_messages_go_to_the_holder_and_to_nobody_else() {

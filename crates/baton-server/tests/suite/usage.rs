@@ -2,7 +2,7 @@
 
 use baton_core::ThreadId;
 use baton_core::budget::BudgetLimit;
-use baton_core::store::{Hop, HopKind};
+use baton_core::store::{Hop, HopKind, HopOutcome};
 use baton_core::{RunId, TenantId, Usd};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
@@ -141,13 +141,13 @@ async fn the_ways_of_the_baton_are_listed_with_how_well_they_end() {
         let hop = Hop {
             hop_id: uuid::Uuid::now_v7(),
             thread_id: thread.parse().unwrap(),
-            run_id: RunId::parse(answer["run_id"].as_str().unwrap()).unwrap(),
+            run_id: RunId::parse(answer["run_id"].as_str().unwrap()).ok(),
             kind: HopKind::Transfer,
             from: "assistant".parse().unwrap(),
             to: "research".parse().unwrap(),
             reason: "more to know".to_owned(),
             query_class: "question".to_owned(),
-            success,
+            outcome: if success { HopOutcome::Completed } else { HopOutcome::Failed },
             latency_ms: 40,
             cost: Usd::from_nanos(500_000_000),
             at: Timestamp::now(),

@@ -3,7 +3,7 @@
 use baton_core::budget::{Amount, BudgetLimit, Budgets, PeriodLimits};
 use baton_core::store::{
     Append, Approval, ApprovalOutcome, ApprovalRequest, ApprovalStatus, Artifact, Decision, Feedback,
-    HandoffNotes, Hop, HopKind, NewHandoff, NewRun, OutputHandle, Rating, Reservation, RunStatus,
+    HandoffNotes, Hop, HopKind, HopOutcome, NewHandoff, NewRun, OutputHandle, Rating, Reservation, RunStatus,
     SpooledOutput, StepState, WorkflowState,
 };
 use baton_core::{HandoffId, SessionId, Store, TenantId, TenantStore, ThreadId, Usd};
@@ -152,13 +152,13 @@ pub(super) fn hop(owned: &Owned) -> Hop {
     Hop {
         hop_id: owned.id,
         thread_id: owned.thread,
-        run_id: owned.run.run_id,
+        run_id: Some(owned.run.run_id),
         kind: HopKind::Transfer,
         from: agent("assistant"),
         to: agent("research"),
         reason: "knows more".to_owned(),
         query_class: "science".to_owned(),
-        success: true,
+        outcome: HopOutcome::Completed,
         latency_ms: 40,
         cost: Usd::from_nanos(9),
         at: now(),

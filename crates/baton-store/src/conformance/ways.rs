@@ -1,12 +1,14 @@
 //! Ways between agents.
 
-use baton_core::store::{Hop, HopKind};
+use baton_core::store::{
+    Feedback, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, Hop, HopKind, HopOutcome, Rating,
+};
 use baton_core::{Store, StoreError, ThreadId, Usd};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
-use super::belongings::{fill, hop};
-use super::fixture::{agent, in_seconds, tenant};
+use super::belongings::{feedback, fill, hop};
+use super::fixture::{agent, in_seconds, tenant, user};
 
 pub async fn a_hop_counts_once(store: &dyn Store) {
     let tenant = tenant(store);
@@ -16,7 +18,7 @@ pub async fn a_hop_counts_once(store: &dyn Store) {
     assert!(repeated.iter().all(Result::is_ok));
     let failed = Hop {
         hop_id: Uuid::new_v4(),
-        success: false,
+        outcome: HopOutcome::Failed,
         latency_ms: 2,
         at: in_seconds(5),
         reason: "it\u{0} failed".to_owned(),
@@ -55,4 +57,60 @@ pub async fn the_most_frequent_way_comes_first(store: &dyn Store) {
     let counts: Vec<(u64, &str)> =
         patterns.iter().map(|pattern| (pattern.count, pattern.to.as_str())).collect();
     assert_eq!(counts, [(3, "legal"), (2, "research"), (1, "research"), (1, "research")]);
+}
+
+/// Sums and ratings are the same before and after hops are settled, and after their thread is deleted.
+pub async fn settled_hops_stay_in_the_sums(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    let again = |seconds| Hop { hop_id: Uuid::new_v4(), at: in_seconds(seconds), ..hop(&owned) };
+    for seconds in [10, 20, 30] {
+        tenant.record_hop(again(seconds)).await.unwrap();
+    }
+    let before = tenant.patterns().await.unwrap();
+    assert_eq!((before.len(), before[0].count, before[0].liked), (1, 4, 1));
+    assert_eq!(tenant.settle_hops(in_seconds(15), 100).await, Ok(2), "older ones only");
+    assert_eq!(tenant.patterns().await.unwrap(), before);
+    // A rating after some hops of the run are settled, and before the others are.
+    let bad = Feedback { user_id: user("bob"), rating: Rating::Bad, ..feedback(&owned) };
+    tenant.put_feedback(bad).await.unwrap();
+    let rated = tenant.patterns().await.unwrap();
+    assert_eq!((rated[0].count, rated[0].liked, rated[0].disliked), (4, 1, 1));
+    assert_eq!(tenant.settle_hops(in_seconds(60), 1).await, Ok(1));
+    assert_eq!(tenant.patterns().await.unwrap(), rated);
+    tenant.delete_thread(owned.thread, None).await.unwrap();
+    assert_eq!(tenant.patterns().await.unwrap(), rated);
+    assert_eq!(tenant.settle_hops(in_seconds(60), 100).await, Ok(0));
+}
+
+/// A handoff is a hop once it has ended; one that is resumed and ends again stays one hop, with its last outcome.
+pub async fn ended_handoff_is_one_hop(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    let of_handoff = async || {
+        let hops = tenant.hops(owned.thread).await.unwrap();
+        hops.into_iter().filter(|hop| hop.kind == HopKind::Handoff).collect::<Vec<_>>()
+    };
+    let open = tenant.open_handoff_of(owned.thread).await.unwrap().unwrap();
+    assert_eq!(of_handoff().await, []);
+    let end = |handoff: HandoffSession, state, end| {
+        let notes = HandoffNotes { end: Some(end), ..handoff.notes.clone() };
+        HandoffSession { state, notes, ..handoff }
+    };
+    let active = match open.state {
+        HandoffState::Pending => {
+            tenant.update_handoff(HandoffSession { state: HandoffState::Active, ..open }).await.unwrap()
+        }
+        _ => open,
+    };
+    let left = end(active, HandoffState::Cancelled, HandoffEnd::Left);
+    let left = tenant.update_handoff(left).await.unwrap();
+    let [hop] = <[Hop; 1]>::try_from(of_handoff().await).unwrap();
+    assert_eq!((hop.hop_id, hop.outcome), (left.handoff_id.as_uuid(), HopOutcome::Cancelled));
+    assert_eq!((&hop.from, &hop.to), (&left.source_agent_id, &left.target_agent_id));
+    let resumed = HandoffSession { state: HandoffState::Active, ..left };
+    let resumed = tenant.update_handoff(resumed).await.unwrap();
+    tenant.update_handoff(end(resumed, HandoffState::Completed, HandoffEnd::Completed)).await.unwrap();
+    let [again] = <[Hop; 1]>::try_from(of_handoff().await).unwrap();
+    assert_eq!((again.hop_id, again.outcome), (hop.hop_id, HopOutcome::Completed));
 }

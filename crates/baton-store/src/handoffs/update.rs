@@ -3,7 +3,7 @@
 use baton_core::StoreError;
 use baton_core::store::{HandoffSession, HandoffState};
 
-use super::{must_be_free, one};
+use super::{hop, must_be_free, one};
 use crate::approvals;
 use crate::tx::Tx;
 use crate::value::{SqlValue, params};
@@ -37,6 +37,10 @@ pub(super) async fn write(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), S
     let ends = before.state.is_open() && !changed.state.is_open();
     if let Some(question) = before.notes.question.filter(|_| ends) {
         approvals::close_question(tx, question).await?;
+    }
+    if ends {
+        let (started_at, completed_at) = (before.started_at, Some(tx.now()));
+        hop::record(tx, &HandoffSession { started_at, completed_at, ..changed.clone() }).await?;
     }
     if before.workflow == changed.workflow { Ok(()) } else { keep_workflow(tx, changed).await }
 }

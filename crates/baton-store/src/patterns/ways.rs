@@ -1,35 +1,25 @@
 //! The key of a pattern, and the sums over all its hops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-use baton_core::store::Hop;
 use baton_core::{RunId, StoreError};
 
 use crate::tx::Tx;
 use crate::value::{Row, params, row_values};
 
 /// The key of a pattern. Patterns are written in the order of these fields.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PatternKey {
-    kind: String,
-    from: String,
-    to: String,
-    query_class: String,
+    pub(super) kind: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) query_class: String,
 }
 
 impl PatternKey {
-    pub(super) fn of(hop: &Hop) -> Self {
-        Self {
-            kind: hop.kind.to_string(),
-            from: hop.from.to_string(),
-            to: hop.to.to_string(),
-            // As it is stored, without NUL.
-            query_class: hop.query_class.replace('\0', ""),
-        }
-    }
-
-    fn read(row: &Row) -> Result<Self, StoreError> {
+    /// From the first four columns.
+    pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
         let text = |at| row.text(at).map(str::to_owned);
         Ok(Self { kind: text(0)?, from: text(1)?, to: text(2)?, query_class: text(3)? })
     }
@@ -47,6 +37,20 @@ pub(crate) struct Count {
     pub(crate) last_at: i64,
 }
 
+impl Count {
+    /// From the columns after those of the key, as a pattern is stored.
+    pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            hops: row.int(4)?,
+            successes: row.int(5)?,
+            latency_ms: row.int(6)?,
+            cost_nanos: row.int(7)?,
+            ratings: (row.int(8)?, row.int(9)?),
+            last_at: row.int(10)?,
+        })
+    }
+}
+
 impl AddAssign for Count {
     fn add_assign(&mut self, other: Self) {
         self.hops += other.hops;
@@ -59,13 +63,36 @@ impl AddAssign for Count {
     }
 }
 
-const OF_RUN: &str = "SELECT DISTINCT kind, source, target, query_class
+const SETTLED_OF_RUN: &str = "SELECT kind, source, target, query_class
     FROM hops
-    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3";
+    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3 AND settled = 1";
 
-/// The distinct patterns of a run's hops. Reads all hops of its thread.
-pub(crate) async fn of_run(tx: &Tx<'_>, thread: u64, run: RunId) -> Result<Vec<PatternKey>, StoreError> {
-    tx.query(OF_RUN, params![thread, run]).await?.iter().map(PatternKey::read).collect()
+/// Waits for a transaction that settles hops of the run.
+const LOCKED_OF_RUN: &str = "SELECT kind, source, target, query_class, settled
+    FROM hops
+    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3
+    FOR UPDATE";
+
+/// The distinct patterns of a run's hops that are in the sums. Reads all hops of its thread. On PostgreSQL the others are locked, so
+/// that the transaction that settles them finds what this one writes.
+pub(crate) async fn settled_of_run(
+    tx: &Tx<'_>,
+    thread: u64,
+    run: RunId,
+) -> Result<BTreeSet<PatternKey>, StoreError> {
+    let rows = if tx.is_postgres() {
+        let mut rows = tx.query(LOCKED_OF_RUN, params![thread, run]).await?;
+        let mut settled = Vec::new();
+        for row in rows.drain(..) {
+            if row.int(4)? == 1 {
+                settled.push(row);
+            }
+        }
+        settled
+    } else {
+        tx.query(SETTLED_OF_RUN, params![thread, run]).await?
+    };
+    rows.iter().map(PatternKey::read).collect()
 }
 
 const ADD: &str = "
@@ -99,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_ways_of_a_run_are_found_in_its_thread() {
-        let plan = plan(OF_RUN);
+        let plan = plan(SETTLED_OF_RUN);
         assert_eq!(plan[0], "SEARCH hops USING PRIMARY KEY (thread_number=? AND tenant=?)", "{plan:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use baton_core::event::RunOutcome;
 use baton_core::ledger::by_agent;
-use baton_core::store::{AuditEntry, Cancel, Claim, RunEndData, RunStatus};
+use baton_core::store::{AuditEntry, Cancel, Claim, Hop, HopOutcome, RunEndData, RunStatus, Step};
 use baton_core::{AgentName, Event, EventKind, LedgerRow, RunId, StoreError, ThreadId, Visibility};
 use serde_json::json;
 
@@ -12,6 +12,7 @@ use crate::audit;
 use crate::budgets::settle;
 use crate::insert::Changes;
 use crate::journal;
+use crate::patterns;
 use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params, row_values};
@@ -107,6 +108,20 @@ async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
     tx.execute(sql, params![run, how]).await.map(drop)
 }
 
+/// The hops to agents that were at work when the run ended.
+fn open_hops(
+    tx: &Tx<'_>,
+    run: RunId,
+    found: &RunToCancel,
+    steps: &[Step],
+    rows: &[LedgerRow],
+    status: RunStatus,
+) -> Vec<Hop> {
+    let outcome = if status == RunStatus::Cancelled { HopOutcome::Cancelled } else { HopOutcome::Failed };
+    let open = Hop::unfinished(found.thread_id, run, steps).into_iter();
+    open.map(|(path, hop)| Hop { outcome, ..hop.ended(&path, rows, tx.now()) }).collect()
+}
+
 /// Increments the epoch, so that a slow worker is fenced.
 const END: &str = "
     UPDATE thread_work
@@ -137,7 +152,8 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
     tx.write(paid).await?;
     settle::settle(tx, run, &cut, true).await?;
     let usage = ledger::total(tx, run).await?;
-    let by_agent = by_agent(&default_if_unreadable(ledger::of_run(tx, run).await)?);
+    let rows = default_if_unreadable(ledger::of_run(tx, run).await)?;
+    let by_agent = by_agent(&rows);
     let (status, end, kind) = match reason {
         Some(reason) => {
             let (code, message) = (RunStatus::Interrupted.word().to_owned(), reason.to_owned());
@@ -168,6 +184,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
     let mut changes = Changes::of(found.thread_id);
     changes
         .insert(&journal::INSERT, vec![journal::row_of_event(row.count(2)?, &event, row.count(1)? - count)?]);
+    patterns::add_hops(&mut changes, row.count(2)?, &open_hops(tx, run, found, &steps, &rows, status));
     changes.execute(ENDED, row_values![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);
     changes.execute(threads::USED, row_values![row.count(2)?, tx.now()]);
     tx.write(changes).await?;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::hold;
 use crate::audit;
 use crate::budgets::settle;
+use crate::patterns;
 use crate::tx::Tx;
 use crate::value::params;
 
@@ -143,6 +144,7 @@ async fn remove(
     let found = tx.first(LENGTH, params![thread]).await?.ok_or(StoreError::ThreadNotFound)?;
     let (is_long, user) = (found.count(0)? > ROWS_AT_ONCE, found.text(1)?);
     settle::delete_thread(tx, thread, number).await?;
+    patterns::settle_thread(tx, number).await?;
     let keep_costs = if tx.is_postgres() { KEEP_COSTS_POSTGRES } else { KEEP_COSTS_SQLITE };
     tx.execute(keep_costs, params![number, user]).await?;
     for sql in OF_RUNS.into_iter().chain(OF_THREAD).chain(HISTORY.into_iter().filter(|_| !is_long)) {

@@ -30,7 +30,7 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     } else if let Some(agent) = &append.agent {
         changes.execute(AGENT, row_values![claim.run_id, agent]);
     }
-    patterns::add_hops(tx, &mut changes, numbers.thread, &append.hops).await?;
+    patterns::add_hops(&mut changes, numbers.thread, &append.hops);
     tx.write(changes).await?;
     for change in &append.handoffs {
         handoffs::change(tx, change).await?;

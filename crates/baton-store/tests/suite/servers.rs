@@ -8,8 +8,8 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
     Append, ApprovalRequest, ApprovalStatus, AuditQuery, AuditScope, AuditVerdict, Cancel, Claim, Claimed,
-    Decision, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, PageRequest,
-    Reservation, ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
+    Decision, HandoffNotes, HandoffState, Hop, HopKind, HopOutcome, MessageQuery, NewHandoff, NewRun,
+    PageRequest, Reservation, ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -239,13 +239,13 @@ async fn hops_are_counted_whoever_counts() {
         let hop = Hop {
             hop_id: Uuid::new_v4(),
             thread_id: threads[n % 20],
-            run_id: message(threads[0], "").run_id,
+            run_id: Some(message(threads[0], "").run_id),
             kind: HopKind::Transfer,
             from: agent("assistant"),
             to: agent(&format!("agent-{}", (n * 7) % 5)),
             reason: String::new(),
             query_class: String::new(),
-            success: true,
+            outcome: HopOutcome::Completed,
             latency_ms: 1,
             cost: Usd::default(),
             at: Timestamp::now(),

@@ -3,7 +3,9 @@
 mod session;
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use baton_core::message::{Role, Visibility};
 use baton_core::store::{MessageQuery, PageRequest, RunQuery, Thread, ThreadMessage};
 use baton_core::{AgentName, StoreError, TenantId, ThreadId, UserId, Workspaces as _};
@@ -49,6 +51,9 @@ pub enum Command {
         /// Print who has the baton, the ways it took and what for, as a JSON document
         #[arg(long, conflicts_with = "internal")]
         session: bool,
+        /// Write the document to a file in this folder, which only its owner can read, and print its path
+        #[arg(long, value_name = "FOLDER", requires = "session")]
+        session_dir: Option<PathBuf>,
     },
     /// Delete a conversation with its runs, events, costs and files
     Delete {
@@ -68,11 +73,19 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
     archive::with_project(&project, async |archive| match command {
         Command::List { paging, json } => list(archive, paging, *json).await,
-        Command::Show { thread, session: true, .. } => {
+        Command::Show { thread, session: true, session_dir, .. } => {
             let id = archive.thread_id(thread).await?;
             let thread = archive.tenant.thread(id, None).await?;
             let are_enabled = wiring::switch(&project.config.features.transfers).is_on(&tenant());
-            print_json(&session::document(archive, thread, are_enabled).await?)?;
+            let document = session::document(archive, thread, are_enabled).await?;
+            match session_dir {
+                Some(folder) => {
+                    let written = document.write(folder);
+                    let path = written.with_context(|| format!("cannot write to {}", folder.display()))?;
+                    print(&format!("{}\n", path.display()))?;
+                }
+                None => print_json(&document)?,
+            }
             Ok(Exit::Ok)
         }
         Command::Show { thread, json, internal, .. } => {

@@ -18,6 +18,9 @@ export const KINDS: Record<Kind, { label: string; explanation: string }> = {
   transfer: { label: 'Transfer', explanation: 'a model passed the run to a colleague' },
   route: { label: 'Route', explanation: 'a router chose' },
   chain: { label: 'Chain', explanation: 'an agent file names who comes next' },
+  delegation: { label: 'Delegation', explanation: 'an agent got a task, and its result went back to the caller' },
+  advice: { label: 'Advice', explanation: 'an advisor was asked before the answer' },
+  team: { label: 'Team', explanation: 'a member contributed to a round of a team' },
 };
 
 export interface Filter { kind?: string | undefined; agent?: string | undefined }

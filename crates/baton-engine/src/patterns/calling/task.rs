@@ -176,11 +176,6 @@ async fn short_circuit(
 }
 
 async fn run_child(scope: &Scope, child: Scope, task: &SubAgentTask) -> Result<Outcome, Failure> {
-    let caller = &scope.run.caller;
-    tracing::info!(
-        thread_id = %caller.thread_id, source_agent = %scope.name(), target_agent = %task.agent.name,
-        tenant_id = %caller.tenant, sanitized = scope.agent().sanitize, "Delegation started"
-    );
     let sent = InputSource { by: scope.name().clone(), reason: task.reason.as_str().into() };
     let input = Input { sent: Some(sent), ..Input::text(task.mission.clone()) };
     match task.limit {

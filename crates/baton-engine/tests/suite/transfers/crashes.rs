@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_core::event::EventKind;
-use baton_core::store::RunStatus;
+use baton_core::store::{HopOutcome, RunStatus};
 use baton_engine::Engine;
 use baton_models::scripted::{Scripted, ScriptedTurn};
 
@@ -16,7 +16,9 @@ fn hops(engine: &Engine, setup: Setup) -> Vec<(String, String, bool)> {
         let (_, request) = setup.parts().await;
         let store = engine.parts.store.tenant(&request.caller.tenant);
         let hops = store.hops(request.caller.thread_id).await.unwrap();
-        hops.into_iter().map(|hop| (hop.from.to_string(), hop.to.to_string(), hop.success)).collect()
+        hops.into_iter()
+            .map(|hop| (hop.from.to_string(), hop.to.to_string(), hop.outcome == HopOutcome::Completed))
+            .collect()
     })
 }
 

@@ -1,4 +1,4 @@
-//! The ways that the baton took in a run.
+//! How the agents of a run involved each other.
 
 use baton_core::store::{Hop, RunRecord};
 use baton_core::usage::Cost;
@@ -10,7 +10,7 @@ use crate::report::table::{Column, Table};
 /// In the order in which they happened.
 pub(super) async fn of(archive: &Archive, run: &RunRecord) -> anyhow::Result<Vec<Hop>> {
     let all = archive.tenant.hops(run.thread_id).await?;
-    Ok(all.into_iter().filter(|hop| hop.run_id == run.run_id).collect())
+    Ok(all.into_iter().filter(|hop| hop.run_id == Some(run.run_id)).collect())
 }
 
 /// A hop keeps what is known of its cost; where the run's cost is not known, that is not all of it.
@@ -19,7 +19,7 @@ pub(super) fn table(hops: &[Hop], run: &RunRecord) -> String {
         return String::new();
     }
     let mut table = Table::new([
-        Column::Text("baton passed"),
+        Column::Text("hop"),
         Column::Text("by"),
         Column::Text("ended"),
         Column::Number("time"),
@@ -30,7 +30,7 @@ pub(super) fn table(hops: &[Hop], run: &RunRecord) -> String {
         table.add([
             format!("{} → {}", hop.from, hop.to),
             hop.kind.to_string(),
-            if hop.success { "well" } else { "badly" }.to_owned(),
+            hop.outcome.to_string(),
             stretch(std::time::Duration::from_millis(hop.latency_ms)),
             cost(match run.usage.cost {
                 Cost::Known(_) => Cost::Known(hop.cost),

@@ -7,7 +7,8 @@ use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Feedback, Hop, HopKind, NewRun, Owner, Rating, RunEndData, RunStatus, Step, StepKind, StepState,
+    Append, Feedback, Hop, HopKind, HopOutcome, NewRun, Owner, Rating, RunEndData, RunStatus, Step, StepKind,
+    StepState,
 };
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{
@@ -143,13 +144,13 @@ fn hop(thread: ThreadId, to: &str, success: bool, millis: u64) -> Hop {
     Hop {
         hop_id: Uuid::new_v4(),
         thread_id: thread,
-        run_id: run_id(),
+        run_id: Some(run_id()),
         kind: HopKind::Transfer,
         from: name("a"),
         to: name(to),
         reason: "It is about a bill".into(),
         query_class: "general".into(),
-        success,
+        outcome: if success { HopOutcome::Completed } else { HopOutcome::Failed },
         latency_ms: millis,
         cost: Usd::from_nanos(2_000_000),
         at: at(i64::try_from(millis).unwrap()),
@@ -202,7 +203,7 @@ async fn write(tenant: &dyn TenantStore) {
     tenant.record_hop(hop(thread_id, "billing", true, 3000)).await.unwrap();
     tenant
         .record_hop(Hop {
-            run_id: RunId::from_uuid(Uuid::now_v7()),
+            run_id: Some(RunId::from_uuid(Uuid::now_v7())),
             ..hop(thread_id, "billing", false, 1000)
         })
         .await
@@ -309,8 +310,12 @@ fn g7_g8_a_thread_is_a_session_document() {
     let dir = explained();
     let text = ok(dir.path(), &["threads", "show", "550e", "--session"]);
     let document: Value = serde_json::from_str(&text).unwrap();
-    let link =
-        |at: &str| json!({"from": "a", "to": "billing", "reason": "It is about a bill", "timestamp": at});
+    let link = |at: &str, outcome: &str, millis: u64| {
+        json!({
+            "from": "a", "to": "billing", "reason": "It is about a bill", "timestamp": at, "kind": "transfer",
+            "outcome": outcome, "latency_ms": millis, "cost_usd": 0.002,
+        })
+    };
     let time = |millis: i64| (at(0) + SignedDuration::from_secs(millis)).to_string();
     assert_eq!(
         document,
@@ -319,7 +324,7 @@ fn g7_g8_a_thread_is_a_session_document() {
             "context_id": THREAD,
             "current_agent": "a",
             "session_start": document["session_start"],
-            "handoff_chain": [link(&time(1000)), link(&time(3000))],
+            "handoff_chain": [link(&time(1000), "failed", 1000), link(&time(3000), "completed", 3000)],
             "context": {"original_query": "What do I owe?", "previous_work": "You owe 5."},
             "handoffs_enabled": true,
             "domain": "billing",
@@ -332,4 +337,39 @@ fn g7_g8_a_thread_is_a_session_document() {
     let off = ok(dir.path(), &["threads", "show", "550e", "--session"]);
     assert_eq!(serde_json::from_str::<Value>(&off).unwrap()["handoffs_enabled"], false);
     assert_eq!(baton(dir.path(), &["threads", "show", "550e", "--session", "--internal"]).code, 2);
+}
+
+/// G9: the file form has one file per context, which only its owner can read, and which is replaced as a whole.
+#[test]
+fn g9_session_document_is_written_to_a_private_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let dir = explained();
+    let folder = dir.path().join("sessions");
+    std::fs::create_dir(&folder).unwrap();
+    let command = ["threads", "show", "550e", "--session", "--session-dir", folder.to_str().unwrap()];
+    let path = folder.join(format!("swarm_session_{THREAD}.json"));
+    // A reader that has the file before it open, which others could read.
+    std::fs::write(&path, "old").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut before = std::fs::File::open(&path).unwrap();
+    assert_eq!(ok(dir.path(), &command).trim(), path.to_str().unwrap());
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let written = std::fs::read_to_string(&path).unwrap();
+    let printed = ok(dir.path(), &command[..4]);
+    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(parse(&written), parse(&printed));
+    let mut old = String::new();
+    std::io::Read::read_to_string(&mut before, &mut old).unwrap();
+    assert_eq!(old, "old", "a reader keeps what it has opened");
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
+    let missing = dir.path().join("missing");
+    let failed = baton(
+        dir.path(),
+        &["threads", "show", "550e", "--session", "--session-dir", missing.to_str().unwrap()],
+    );
+    assert!(failed.code != 0 && failed.stderr.contains("cannot write to"), "{}", failed.stderr);
+    assert_eq!(baton(dir.path(), &["threads", "show", "550e", "--session-dir", "x"]).code, 2);
 }
