@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use baton_core::agent::Agent;
 use baton_core::event::Source;
@@ -70,7 +70,7 @@ pub(crate) struct RequestContext {
     /// When the message was sent.
     pub(crate) said_at: Timestamp,
     /// The message, and the classification by which its agent was chosen.
-    asked: OnceLock<(Arc<Vec<Part>>, Option<Classification>)>,
+    asked: Mutex<Option<(Arc<Vec<Part>>, Option<Classification>)>>,
     query_class: OnceLock<String>,
 }
 
@@ -191,21 +191,30 @@ impl RequestContext {
             trace: StoredRequest::trace_of(&run.request),
             message_number: run.message_number,
             said_at: run.created_at,
-            asked: OnceLock::new(),
+            asked: Mutex::default(),
             query_class: OnceLock::new(),
         }
     }
 
     pub(crate) fn asked(&self, parts: &Arc<Vec<Part>>, entry: Option<Classification>) {
-        let _ = self.asked.set((Arc::clone(parts), entry));
+        *self.message() = Some((Arc::clone(parts), entry));
+    }
+
+    /// Makes an earlier message the request of this run, because the run's own message says to carry that one out.
+    pub(crate) fn replace_message(&self, parts: &Arc<Vec<Part>>) {
+        self.asked(parts, None);
+    }
+
+    fn message(&self) -> MutexGuard<'_, Option<(Arc<Vec<Part>>, Option<Classification>)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn query_class(&self, agents: &Agents) -> &str {
         self.query_class.get_or_init(|| {
-            let classified = self.asked.get().and_then(|(parts, entry)| {
+            let classified = self.message().clone().and_then(|(parts, entry)| {
                 entry
                     .clone()
-                    .or_else(|| classifier::classify(agents, &parts_to_text(parts, IncludedParts::Text)))
+                    .or_else(|| classifier::classify(agents, &parts_to_text(&parts, IncludedParts::Text)))
             });
             classified.map_or_else(|| classifier::GENERAL.to_owned(), |class| class.domain)
         })
@@ -213,7 +222,8 @@ impl RequestContext {
 
     /// The text of the request. Empty if the run has no message.
     pub(crate) fn words(&self) -> String {
-        self.asked.get().map(|(parts, _)| parts_to_text(parts, IncludedParts::Text)).unwrap_or_default()
+        let parts = self.message().as_ref().map(|(parts, _)| Arc::clone(parts));
+        parts.map(|parts| parts_to_text(&parts, IncludedParts::Text)).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use baton_core::message::{Part, Role, Visibility};
 use baton_core::store::{
     Cancel, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Hop, HopKind, HopOutcome,
-    MessageQuery, NewHandoff, NewRun, OnBusy,
+    MessageQuery, NewHandoff, NewRun, OnBusy, SecondRequest,
 };
 use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, Usd};
 use jiff::Timestamp;
@@ -146,7 +146,9 @@ impl Engine {
             Some(holder) => messages::occupied_message(holder),
             None => format!("a handoff to `{}` is active on this thread", open.target_agent_id),
         };
-        if request.on_conflict == OnConflict::Reject || open.next.is_some() {
+        let has_queued =
+            open.next.is_some() || open.notes.second.as_ref().is_some_and(SecondRequest::is_queued);
+        if request.on_conflict == OnConflict::Reject || has_queued {
             return Err(Failure::HandoffActive(sentence));
         }
         let next = serde_json::to_value(request).map_err(|error| StoreError::Failed(error.to_string()))?;
@@ -415,9 +417,8 @@ impl Engine {
         if state.is_open() {
             return;
         }
-        if let Err(failure) =
-            self.start_handoff(StartHandoff { on_conflict: OnConflict::Reject, ..request }).await
-        {
+        // If the user has started another handoff meanwhile, the request waits behind that one.
+        if let Err(failure) = self.start_handoff(request).await {
             tracing::warn!(%thread_id, %failure, "a handoff that waited cannot begin");
         }
         if let Err(error) = store.unqueue_handoff(handoff).await {

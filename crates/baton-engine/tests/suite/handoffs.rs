@@ -1,5 +1,6 @@
 //! The whole thread changes hands: who answers then, how it comes back, and what is said about it.
 
+mod conflict;
 mod crashes;
 mod ends;
 mod outside;
