@@ -94,6 +94,8 @@ pub struct CallContext {
     pub work_dir: PathBuf,
     /// Whether `work_dir` is the workspace of the thread, which is created when a tool first uses it.
     pub has_workspace: bool,
+    /// The folder below `work_dir` that file tools are confined to instead. It is created when a tool first uses it.
+    pub subfolder: Option<PathBuf>,
     /// Trace context to propagate.
     pub trace: Option<TraceParent>,
 }

@@ -75,6 +75,7 @@ pub fn context(tenant_name: &str) -> Arc<CallContext> {
         agent: AgentName::parse("helper").unwrap(),
         work_dir: PathBuf::new(),
         has_workspace: false,
+        subfolder: None,
         trace: None,
     })
 }

@@ -33,6 +33,7 @@ fn context(work_dir: &Path) -> CallContext {
         agent: AgentName::parse("knowledge").unwrap(),
         work_dir: work_dir.to_owned(),
         has_workspace: false,
+        subfolder: None,
         trace: None,
     }
 }
