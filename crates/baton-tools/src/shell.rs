@@ -1,6 +1,6 @@
 //! `shell`: one command in the work folder, in a sandbox.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use output::{ShellOutput, ShellPipes};
 
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::work_dir::create_private;
+use crate::work_dir::{WorkDir, create_private};
 use crate::workspaces::size_of;
 
 /// How long output is waited for after the command ended. It is there already, unless a process that left the group
@@ -202,6 +202,11 @@ async fn prepare(
     context: &Arc<CallContext>,
 ) -> Result<Command, ToolError> {
     let environment = environment(settings, context);
+    // A sub-agent's commands begin in its folder. The sandbox is the one of the thread.
+    let command = match subfolder(context).await? {
+        Some(folder) => format!("cd -- {} || exit\n{command}", quoted(&folder)),
+        None => command.to_owned(),
+    };
     let mut sh = match &settings.sandbox {
         Some(sandbox) => {
             let (sandbox, timeout, context) = (sandbox.clone(), settings.timeout, Arc::clone(context));
@@ -238,6 +243,20 @@ fn work_folder(context: &CallContext) -> Result<PathBuf, ToolError> {
         create_private(workspace).map_err(failed)?;
     }
     context.work_dir.canonicalize().map_err(failed)
+}
+
+/// The folder of a sub-agent's files, created if it does not exist.
+async fn subfolder(context: &Arc<CallContext>) -> Result<Option<PathBuf>, ToolError> {
+    if context.subfolder.is_none() {
+        return Ok(None);
+    }
+    let context = Arc::clone(context);
+    offload(move |_| Ok(Some(WorkDir::of(&context, &[])?.real_path().to_owned()))).await
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 /// `sh` in a sandbox. Blocks: the first call finds out how to confine it.

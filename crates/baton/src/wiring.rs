@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use baton_a2a::client::{A2aAgents, ClientTimeouts};
 use baton_a2a::signature::JwkSet;
 use baton_core::agent::{McpServer, ModelName, ToolPattern};
+use baton_core::budget::BudgetLimit;
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
 use baton_core::{Store, TenantId, Workspaces};
@@ -78,10 +79,13 @@ pub async fn wire_server(
     let now = Arc::clone(&agents.borrow());
     let parts = parts(project, now, servers.clone(), store)?;
     let config = &project.config;
-    let mut wanted = providers_within_reach(config, &agents.borrow());
-    for roster in rosters.values() {
-        wanted.extend(providers_within_reach(config, &roster.borrow()));
-    }
+    let wanted = |config: &Config| {
+        let mut wanted = providers_within_reach(config, &agents.borrow());
+        for roster in rosters.values() {
+            wanted.extend(providers_within_reach(config, &roster.borrow()));
+        }
+        wanted
+    };
     let models = Arc::new(models(config, wanted)?);
     let engine = Engine::new(EngineParts {
         tenants: tenants(config, &parts.policy, &models, rosters),
@@ -158,7 +162,7 @@ fn parts(
         workspaces: confinement::workspaces(project).map(|found| Arc::new(found) as Arc<dyn Workspaces>),
         approvals: approvals(config),
     };
-    let (policy, models) = (policy(config)?, Arc::new(models(config, providers(config, &agents))?));
+    let (policy, models) = (policy(config)?, Arc::new(models(config, |config| providers(config, &agents))?));
     Ok(EngineParts {
         extensions: Arc::new(extensions),
         tenants: tenants(config, &policy, &models, &HashMap::new()),
@@ -233,19 +237,26 @@ fn risk(level: ApprovalLevel) -> Option<Risk> {
 /// What `[orchestration]`, `[handoff]`, `[features]`, `[budgets]` and `[limits]` allow.
 fn policy(config: &Config) -> anyhow::Result<Policy> {
     let orchestration = &config.orchestration;
-    let patterns = orchestration.sub_agent_tool_allowlist.iter().map(|pattern| ToolPattern::parse(pattern));
+    let sub_agents = config.sub_agents();
+    let patterns = &sub_agents.orchestration.sub_agent_tool_allowlist;
+    let patterns = patterns.iter().map(|pattern| ToolPattern::parse(pattern));
     let sub_agent_tools = patterns
         .collect::<Result<Vec<_>, _>>()
         .context("`orchestration.sub_agent_tool_allowlist` in baton.toml")
         .map_err(|error| Exit::Invalid.because(error))?;
     let cache = Duration::from_secs(orchestration.cache_ttl_seconds);
+    // Only if the profile of sub-agents sets it: the limit of runs is one of the run, and a tenant may have its own.
+    let own_budget = sub_agents.budgets.run != config.budgets.run;
+    let sub_agent_budget = if own_budget { sub_agents.budgets.run } else { BudgetLimit::default() };
     Ok(Policy {
         agent_tool: switch(&config.features.agent_tool),
         transfers: switch(&config.features.transfers),
         max_concurrent_delegations: orchestration.max_concurrent_delegations,
         max_live_children: orchestration.max_live_children,
-        sub_agent_max_steps: orchestration.sub_agent_max_steps,
+        sub_agent_max_steps: sub_agents.orchestration.sub_agent_max_steps,
         sub_agent_tools,
+        sub_agent_budget,
+        sub_agent_work_dir: orchestration.sub_agent_work_dir.as_ref().map(|folder| folder.path().to_owned()),
         summarize_results: orchestration.summarize_results,
         summary_max_length: orchestration.summary_max_length,
         result_cache: orchestration.enable_result_cache.then_some(cache),
@@ -296,7 +307,17 @@ pub(crate) fn root(project: &Project) -> PathBuf {
     if project.root == Path::new("") { PathBuf::from(".") } else { project.root.clone() }
 }
 
-fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
+/// The models of a configuration, and those of its sub-agents. `wanted` names the providers to connect to.
+fn models(config: &Config, wanted: impl Fn(&Config) -> BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
+    let models = connected(config, wanted(config))?;
+    let sub_agents = config.sub_agents();
+    if sub_agents.models == config.models {
+        return Ok(models);
+    }
+    Ok(models.with_sub_agents(connected(sub_agents, wanted(sub_agents))?))
+}
+
+fn connected(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
     let mut models = ModelRegistry::new(config.models.default.clone()).with_provider(Arc::new(Offline));
     for (alias, name) in &config.models.aliases {
         models = models.with_alias(alias.clone(), name.clone());

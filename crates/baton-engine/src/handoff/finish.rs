@@ -143,7 +143,7 @@ impl ReturnThread {
             risk: Risk::Low,
             timeout: scope.agent().limits.timeout,
         };
-        let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
+        let candidates = scope.models().candidates(scope.agent()).unwrap_or_default();
         let is_checked = candidates.first().is_some_and(|first| first.facts.assists.workflow_evidence);
         let must_be_done = is_checked && end == HandoffEnd::Completed && scope.agent().workflow.is_some();
         let must_be_done = must_be_done.then(|| Arc::clone(scope.agent()));

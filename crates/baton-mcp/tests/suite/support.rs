@@ -76,6 +76,7 @@ pub fn context(tenant_name: &str) -> Arc<CallContext> {
         work_dir: PathBuf::new(),
         has_workspace: false,
         storage_left: None,
+        subfolder: None,
         trace: None,
     })
 }

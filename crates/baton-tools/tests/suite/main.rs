@@ -34,6 +34,7 @@ fn context(work_dir: &Path) -> CallContext {
         work_dir: work_dir.to_owned(),
         has_workspace: false,
         storage_left: None,
+        subfolder: None,
         trace: None,
     }
 }

@@ -54,12 +54,12 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
 fn check(common: &Common, args: &Args, path: &Path, report: &mut ValidationReport) -> anyhow::Result<()> {
     let nested = if path.is_dir() { project::nested(path) } else { Vec::new() };
     for root in &nested {
-        add_project(&Project::open(root, None, &[])?, args, report);
+        add_project(&Project::open_profile(root, None, common.profile(), &[])?, args, report);
     }
     let is_project = nested.iter().any(|root| root == path);
     let has_files = || !files::discover(&[path.to_owned()], &mut Vec::new()).is_empty();
     if nested.is_empty() || (!is_project && has_files()) {
-        let project = Project::around(path, common.config.as_deref())?;
+        let project = Project::around(path, common.config.as_deref(), common.profile())?;
         if project.dirs == [path] {
             add(&project, args, report);
         } else {

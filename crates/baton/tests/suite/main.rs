@@ -18,6 +18,7 @@ mod journeys;
 mod lifecycle;
 mod local_models;
 mod postgres;
+mod profiles;
 mod prompts;
 mod provider;
 mod push;
