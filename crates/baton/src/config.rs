@@ -7,6 +7,7 @@ mod profiles;
 mod retention;
 mod sections;
 mod tenants;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub use sections::{
     Telemetry, TlsConfig, ToolsConfig, WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
+pub use tools::{HttpMethod, PythonConfig, SearchEngine, SearchKind, WebSearchConfig, WikiConfig, WikiUrl};
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
 
@@ -292,6 +294,7 @@ max_concurrent_runs = 1000
             include_str!("config.rs"),
             include_str!("config/sections.rs"),
             include_str!("config/tenants.rs"),
+            include_str!("config/tools.rs"),
             include_str!("config/auth.rs"),
             include_str!("config/a2a.rs"),
         ];

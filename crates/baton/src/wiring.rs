@@ -24,14 +24,18 @@ use baton_models::registry::key_variable;
 use baton_models::{Endpoint, WireFormat};
 use baton_offline::Offline;
 use baton_store::{AuditKeys, Database};
-use baton_tools::shell::ShellSettings;
+use baton_tools::documents::DocumentReader;
+use baton_tools::process::ProcessSettings;
+use baton_tools::python::PythonSettings;
 use baton_tools::web::Reach;
+use baton_tools::web_search::WebSearchSettings;
+use baton_tools::wiki::WikiSettings;
 use baton_tools::{DocFolders, SKILLS_DIR, SkillFolder, SkillLibrary, ToolSettings};
 use jiff::SignedDuration;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 
-use crate::config::{ApprovalLevel, Config, Feature, TenantConfig};
+use crate::config::{ApprovalLevel, Config, Feature, TenantConfig, WebSearchConfig};
 use crate::confinement;
 use crate::exit::Exit;
 use crate::identity::identity;
@@ -149,7 +153,7 @@ fn parts(
     store: Arc<dyn Store>,
 ) -> anyhow::Result<EngineParts> {
     let config = &project.config;
-    let settings = tools(project);
+    let settings = tools(project)?;
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
     let extensions = Extensions {
         tools: baton_tools::built_in(&settings, &store),
@@ -389,28 +393,53 @@ pub(crate) fn skills(project: &Project) -> SkillFolder {
     SkillFolder::new(root(project).join(SKILLS_DIR))
 }
 
-fn tools(project: &Project) -> ToolSettings {
+fn tools(project: &Project) -> anyhow::Result<ToolSettings> {
     let root = root(project);
     let tools = &project.config.tools;
-    let shell = ShellSettings {
+    let process = ProcessSettings {
         environment: tools.shell.env.clone(),
-        sandbox: confinement::shell_sandbox(project),
-        ..ShellSettings::default()
+        sandbox: confinement::process_sandbox(project),
+        ..ProcessSettings::default()
     };
     let folders = |dirs: &[PathBuf]| dirs.iter().map(|dir| root.join(dir)).collect::<Vec<_>>();
     let shared = folders(&tools.search_docs.dirs);
     let own = project.config.tenants.iter().filter(|(_, tenant)| !tenant.docs.is_empty());
     let own = own.map(|(name, tenant)| (name.clone(), [shared.clone(), folders(&tenant.docs)].concat()));
-    ToolSettings {
+    let python = PythonSettings {
+        interpreter: tools.python.interpreter.clone(),
+        process: process.clone(),
+        protected: confinement::server_files(project),
+    };
+    Ok(ToolSettings {
         docs: DocFolders { tenants: own.collect(), shared },
+        reader: DocumentReader::current(),
         skills: skills(project),
         web: Reach {
             allow_private: tools.web_fetch.allow_private,
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),
         },
-        shell: tools.shell.enabled.then_some(shell),
+        web_search: web_search(&tools.web_search)?,
+        wiki: tools.wiki.enabled.then(|| WikiSettings { api: tools.wiki.base_url.0.clone() }),
+        shell: tools.shell.enabled.then_some(process),
+        python: tools.python.enabled.then_some(python),
         protected: confinement::server_files(project),
+    })
+}
+
+/// The search engine with its key.
+fn web_search(config: &WebSearchConfig) -> anyhow::Result<Option<WebSearchSettings>> {
+    let Some(engine) = &config.engine else { return Ok(None) };
+    let variables = engine.key_variables();
+    let keys = variables.iter().map(|name| secret_from(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let key = keys.into_iter().flatten().next();
+    if key.is_none() && engine.needs_key() {
+        let problem = format!(
+            "`tools.web_search` in baton.toml needs a key in the environment: set {}, or <name>_FILE to a file that holds it",
+            variables.join(" or ")
+        );
+        return Err(Exit::Invalid.because(anyhow::anyhow!(problem)));
     }
+    Ok(Some(WebSearchSettings { endpoint: engine.endpoint.clone(), key }))
 }
 
 /// Servers of `.mcp.json` and of `baton.toml`, which wins.

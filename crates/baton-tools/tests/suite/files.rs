@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use baton_core::{CallContext, Tool as _};
 use baton_tools::DocFolders;
+use baton_tools::documents::DocumentReader;
 use baton_tools::list_files::ListFiles;
 use baton_tools::read_file::ReadFile;
 use baton_tools::write_file::WriteFile;
@@ -334,7 +335,12 @@ async fn files_of_the_server_are_not_read() {
     fs::hard_link(work.join("other.md"), work.join("same.md")).unwrap();
     let protected = vec![PathBuf::from("agents"), work.join("baton.db")];
     let (read, list) = (
-        ReadFile::new(protected.clone(), DocFolders::default(), work.join("skills")),
+        ReadFile::new(
+            protected.clone(),
+            DocFolders::default(),
+            work.join("skills"),
+            DocumentReader::default(),
+        ),
         ListFiles::without(protected),
     );
     for path in [

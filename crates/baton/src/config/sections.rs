@@ -16,6 +16,8 @@ use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+use super::tools::{PythonConfig, WebSearchConfig, WikiConfig};
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
@@ -265,7 +267,10 @@ impl ProviderConfig {
 pub struct ToolsConfig {
     pub search_docs: SearchDocsConfig,
     pub web_fetch: WebFetchConfig,
+    pub web_search: WebSearchConfig,
+    pub wiki: WikiConfig,
     pub shell: ShellConfig,
+    pub python: PythonConfig,
 }
 
 /// Which addresses beside the public ones may be fetched.

@@ -28,6 +28,7 @@ mod serving;
 mod signals;
 mod skills;
 mod smoke;
+mod specialists;
 mod store_commands;
 mod telemetry;
 mod terminal;
