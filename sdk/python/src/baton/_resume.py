@@ -2,12 +2,13 @@
 
 The server continues after the last position that was received. In the middle of a run it first sends the state again (a preamble), and
 every open text from its first character. One stored event may be several frames, of which only the last has its position, so the first
-frames of such an event can arrive twice.
+frames of such an event can arrive twice. A server that died before it had stored the beginning of a turn does not know that its text was
+sent: that text is never mentioned again, and is withdrawn here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 _CONTENT = {"TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT"}
 _ONCE = {
@@ -30,7 +31,13 @@ _OPENED = {
 }
 """A thought can be closed and opened again: whether it is opened, and which part of it."""
 
+_TEXT = {"TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"}
+
 Raw = Mapping[str, Any]
+
+
+def _place(raw: Raw) -> List[str]:
+    return list(((raw.get("metadata") or {}).get("baton") or {}).get("path") or ())
 
 
 class Position:
@@ -49,21 +56,50 @@ class Position:
         self._skip: Dict[Tuple[str, str], int] = {}
         self._partial: Set[Tuple[int, str, str]] = set()
         """Frames of events whose last frame has not arrived."""
+        self._open_texts: Dict[str, Raw] = {}
+        """The start of each text that has not ended."""
+        self._doubtful: Set[str] = set()
+        """Texts that were open when the connection broke and that were not mentioned since."""
 
     def reconnect(self) -> None:
         """Call it before the frames of a new connection that continues after ``last_id``."""
         self._is_resumed = self._has_delivered
         self._resumed_at = self.last_id
         self._skip = dict(self._lengths)
+        self._doubtful = set(self._open_texts)
 
-    def accept(self, raw: Raw, id: Optional[int]) -> Optional[Raw]:
-        """The event as it has to be delivered, or ``None`` if it was delivered before."""
+    def accept(self, raw: Raw, id: Optional[int]) -> List[Raw]:
+        """What has to be delivered: nothing if it was delivered before, and the withdrawal of texts that were lost before it."""
+        withdrawn = self._withdrawn(raw)
         kept = self._filter(raw)
         if id is not None and id > self.last_id:
             self.last_id = id
             self._partial = {one for one in self._partial if one[0] > id}
         self._has_delivered = self._has_delivered or kept is not None
-        return kept
+        return withdrawn if kept is None else [*withdrawn, kept]
+
+    def _withdrawn(self, raw: Raw) -> List[Raw]:
+        """Withdraws texts that cannot continue: another text begins at their place, or the run ends."""
+        kind, id = raw.get("type"), str(raw.get("messageId"))
+        if kind in _TEXT:
+            self._doubtful.discard(id)
+        lost: List[str] = []
+        if kind == "TEXT_MESSAGE_START":
+            lost = [one for one in self._doubtful if _place(self._open_texts[one]) == _place(raw)]
+            self._open_texts[id] = raw
+        elif kind == "TEXT_MESSAGE_END":
+            self._open_texts.pop(id, None)
+        elif kind in ("RUN_FINISHED", "RUN_ERROR"):
+            lost = list(self._doubtful)
+        elif kind == "CUSTOM" and raw.get("name") == "baton.turn_restarted":
+            restarted = str((raw.get("value") or {}).get("message_id"))
+            self._open_texts.pop(restarted, None)
+            self._doubtful.discard(restarted)
+        for one in lost:
+            self._open_texts.pop(one, None)
+            self._doubtful.discard(one)
+        withdrawal = {"type": "CUSTOM", "name": "baton.turn_restarted", "metadata": raw.get("metadata")}
+        return [{**withdrawal, "value": {"message_id": one}} for one in lost]
 
     def _filter(self, raw: Raw) -> Optional[Raw]:
         kind = str(raw.get("type"))
@@ -85,7 +121,7 @@ class Position:
 
     def _begin(self, run: str) -> None:
         self._run = run
-        for known in (self._seen, self._open, self._lengths, self._skip):
+        for known in (self._seen, self._open, self._lengths, self._skip, self._open_texts, self._doubtful):
             known.clear()
 
     def _content(self, kind: str, raw: Raw) -> Optional[Raw]:
