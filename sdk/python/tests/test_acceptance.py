@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
@@ -13,6 +14,7 @@ import pytest
 
 import baton
 from conftest import Site
+from support import AGENTS as SITE_AGENTS
 from support import BINARY, Piece, Server
 from test_journey3 import AGENTS, QUERY, both_answer, main_delegates
 
@@ -421,3 +423,30 @@ def test_h12_coverage_scenarios_and_guide_are_gates() -> None:
     assert [page.name for page in GUIDES.glob("*.md") if page.name not in left_out and f"({page.name})" not in index] == []
     commands = (GUIDES / "cli.md").read_text()
     assert "baton run" in commands and "orchestrat" in (GUIDES / "patterns.md").read_text().lower() + commands.lower()
+
+
+def p95(seconds: List[float]) -> float:
+    return sorted(seconds)[int(len(seconds) * 0.95) - 1]
+
+
+def test_h4_h5_h6_first_tokens_come_in_time(start: Callable[..., Site]) -> None:
+    """H4, H5, H6: P95 over 20 requests, a scripted model and a real store: first token of an orchestrated answer within 3 s, that of a
+    specialist after a handoff within 1 s, first event of a sub-agent within 500 ms of the run's start, by the server's clock."""
+    agents = {**SITE_AGENTS, "taker": "accepts_handoff: { triggers: [take it] }"}
+    site = start(lambda agent, messages: ["I am here."] if agent == "taker" else main_delegates(agent, messages), agents=agents)
+    client = site.client()
+    answers, delegations, handoffs = [], [], []
+    for _ in range(20):
+        with client.thread().stream(QUERY) as stream:
+            events = list(stream)
+        times = {type(event): event.raw["timestamp"] / 1000 for event in reversed(events)}
+        answers.append(times[baton.TextDelta] - times[baton.RunStarted])
+        delegations.append(times[baton.SubAgentStarted] - times[baton.RunStarted])
+        thread = client.thread(events[0].thread_id)
+        started = time.time()
+        accepted = thread.handoff.start("taker", "it should")
+        assert accepted.run_id is not None
+        with client.runs.events(accepted.run_id) as stream:
+            first = next(event for event in stream if isinstance(event, baton.TextDelta))
+        handoffs.append(first.raw["timestamp"] / 1000 - started)
+    assert p95(answers) < 3.0 and p95(handoffs) < 1.0 and p95(delegations) < 0.5, (answers, handoffs, delegations)
