@@ -73,9 +73,10 @@ async fn join_with(
     Ok(JoinedStream { follow, view, first, caller: caller.clone(), permit })
 }
 
-/// The stream of a run whose events were removed (`[retention] events`) would never end.
+/// The stream of a run whose events were removed (`[retention] events`) would never end. The status is read first: a run that ends
+/// between the two reads has events.
 async fn must_have_events(store: &dyn TenantStore, run: RunId) -> ApiResult<()> {
-    if store.run_events(run, 0, 1).await?.is_empty() && store.run(run).await?.status.is_final() {
+    if store.run(run).await?.status.is_final() && store.run_events(run, 0, 1).await?.is_empty() {
         let detail = "the events of this run are not kept any more; its messages, result and cost are";
         return Err(Problem::new(Code::CursorExpired, detail));
     }

@@ -23,6 +23,7 @@ mod prompts;
 mod provider;
 mod push;
 mod run;
+mod sdk;
 mod served;
 mod serving;
 mod signals;
