@@ -215,7 +215,7 @@ impl LimitedEvents {
     }
 
     /// Counts the bytes of the current event. Returns false if there are too many.
-    fn count(&mut self, bytes: &[u8]) -> bool {
+    fn fits(&mut self, bytes: &[u8]) -> bool {
         for &byte in bytes {
             match byte {
                 // The second half of a line break.
@@ -250,7 +250,7 @@ impl Stream for LimitedEvents {
             return Poll::Ready(None);
         }
         match ready!(self.inner.poll_next_unpin(cx)) {
-            Some(Ok(bytes)) if !self.count(&bytes) => {
+            Some(Ok(bytes)) if !self.fits(&bytes) => {
                 self.has_ended = true;
                 Poll::Ready(Some(Ok(self.refusal())))
             }

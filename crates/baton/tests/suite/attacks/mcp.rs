@@ -88,7 +88,8 @@ fn answer(mut stream: TcpStream) -> Option<()> {
         }),
         Some("tools/list") => {
             let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
-            json!({ "tools": ["json", "events", "lines", "refusal"].map(tool) })
+            let tools = ["json", "events", "lines", "refusal"].map(tool);
+            json!({ "tools": tools })
         }
         Some("tools/call") => return endless(&mut stream, message["params"]["name"].as_str()?, id),
         Some(_) if !id.is_null() => {
