@@ -261,6 +261,6 @@ fn a15_export_of_a_user_has_workspace_files() {
     }
     let expected = [("empty.txt", ""), ("long.txt", long.as_str()), ("notes/plan.md", "the plan")];
     let expected = expected.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
-    assert!(files == expected.into(), "{:?}", files.keys());
+    assert!(files == std::collections::BTreeMap::from(expected), "{:?}", files.keys());
     assert!(exported.stdout.ends_with("{\"type\":\"end\"}\n"));
 }
