@@ -193,7 +193,7 @@ fn a_long_conditional_chain_names_the_first_owners() {
     };
     let heads: Vec<(String, String)> = (0..AGENTS).map(|at| (format!("n{at:04}"), head(at))).collect();
     let heads: Vec<(&str, &str)> = heads.iter().map(|(name, head)| (name.as_str(), head.as_str())).collect();
-    let graph = baton_agents::Graph::of(&draft(&heads), None);
+    let graph = Graph::of(&draft(&heads), None);
     assert!(graph.agents.iter().all(|node| node.answers.len() <= 16));
     let first = &graph.agents[0];
     assert!(first.other_answers && !first.terminal);

@@ -8,7 +8,8 @@ pub(super) fn text(archive: &mut Archive<'_>) -> Result<String, DocumentError> {
     let mut text = DocumentText::default();
     paragraphs(&archive.part("word/document.xml")?, &mut text);
     let beside = ["header", "footer", "footnotes", "endnotes"];
-    for name in beside.iter().flat_map(|kind| archive.numbered(&format!("word/{kind}"), ".xml")) {
+    let names = beside.iter().flat_map(|kind| archive.numbered(&format!("word/{kind}"), ".xml"));
+    for name in names.collect::<Vec<_>>() {
         text.end_line();
         paragraphs(&archive.part(&name)?, &mut text);
     }
