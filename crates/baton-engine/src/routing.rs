@@ -304,7 +304,6 @@ fn conflict_step(
     }
     let target = second.agent.as_ref().and_then(|agent| state.agents.get(agent));
     match conflict_reply(words, target.map(|target| &**target)) {
-        ConflictReply::Finish => Some(ConflictStep::Finish),
         ConflictReply::Switch => {
             Some(ConflictStep::Switch { message: second.message, agent: second.agent.clone() })
         }
@@ -312,7 +311,7 @@ fn conflict_step(
         ConflictReply::WasAnswer => Some(ConflictStep::Answer(second.message)),
         ConflictReply::Other { may_answer: true } if question.is_none_or(|one| one.takes(words)) => None,
         ConflictReply::Other { .. } if second.times_asked < MAX_TIMES_ASKED => Some(ConflictStep::AskAgain),
-        ConflictReply::Other { .. } => Some(ConflictStep::Finish),
+        ConflictReply::Finish | ConflictReply::Other { .. } => Some(ConflictStep::Finish),
     }
 }
 

@@ -59,6 +59,9 @@ pub struct RunState {
     pub(crate) handoff: Option<HandoffSession>,
 }
 
+/// A message, and the classification by which its agent was chosen.
+type AskedMessage = (Arc<Vec<Part>>, Option<Classification>);
+
 /// The request of a run: what was asked, when, and with which permissions.
 #[derive(Debug)]
 pub(crate) struct RequestContext {
@@ -69,8 +72,7 @@ pub(crate) struct RequestContext {
     pub(crate) message_number: u64,
     /// When the message was sent.
     pub(crate) said_at: Timestamp,
-    /// The message, and the classification by which its agent was chosen.
-    asked: Mutex<Option<(Arc<Vec<Part>>, Option<Classification>)>>,
+    asked: Mutex<Option<AskedMessage>>,
     query_class: OnceLock<String>,
 }
 
@@ -205,7 +207,7 @@ impl RequestContext {
         self.asked(parts, None);
     }
 
-    fn message(&self) -> MutexGuard<'_, Option<(Arc<Vec<Part>>, Option<Classification>)>> {
+    fn message(&self) -> MutexGuard<'_, Option<AskedMessage>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

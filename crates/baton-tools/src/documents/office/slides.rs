@@ -28,12 +28,11 @@ fn slide(xml: &str, text: &mut DocumentText) {
             XmlPart::Close(name) => match name {
                 "a:t" => in_text = false,
                 "a:p" if in_cell => text.push(" "),
-                "a:p" => text.end_line(),
+                "a:p" | "a:tr" => text.end_line(),
                 "a:tc" => {
                     in_cell = false;
                     text.push("| ");
                 }
-                "a:tr" => text.end_line(),
                 _ => {}
             },
         }
