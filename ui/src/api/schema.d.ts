@@ -2692,10 +2692,7 @@ export interface components {
         TransportView: "stdio" | "http";
         /** @description What retention has removed, as a signed record says. Verification began after it. */
         TruncationBody: {
-            /**
-             * Format: date-time
-             * @description When entries were last removed.
-             */
+            /** Format: date-time */
             at: string;
             /**
              * Format: int64
