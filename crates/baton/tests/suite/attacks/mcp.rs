@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -36,7 +37,6 @@ fn h16_endless_answers_of_mcp_servers_are_cut_off() {
     for (tool, expected) in [
         ("mcp__pipe__line", "at most 16777216 are read"),
         ("mcp__pipe__nameless", "closed"),
-        ("mcp__pipe__line", "at most 16777216 are read"),
         ("mcp__web__json", "longer than 16777216 bytes"),
         ("mcp__web__events", "longer than 16777216 bytes"),
         ("mcp__web__lines", "longer than 16777216 bytes"),
@@ -44,6 +44,10 @@ fn h16_endless_answers_of_mcp_servers_are_cut_off() {
     ] {
         let answer = ada.calls(&[(tool, json!({}))]);
         assert!(answer.contains(expected), "{tool}: {answer}");
+        if tool.starts_with("mcp__pipe") {
+            // A process that had to be ended is not started again at once.
+            std::thread::sleep(Duration::from_secs(3));
+        }
     }
     let growth = peak(&served).saturating_sub(before);
     assert!(growth < MAX_GROWTH, "{growth} kB");
