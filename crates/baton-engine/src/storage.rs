@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(30);
 const FRESH_IF_FULL: Duration = Duration::from_secs(1);
 /// A sum over many threads takes long. It is used for at least this many times as long, so that reading it stays a small share of the
 /// time however many threads a user has.
-const READ_SHARE: u32 = 200;
+const READ_SHARE: u32 = 50;
 /// Sums that are remembered.
 const SUMS: usize = 10_000;
 
