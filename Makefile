@@ -7,6 +7,8 @@ ONLY ?=
 SOAK ?= 10
 SOAK_MINUTES ?= 30
 SOAK_SEED ?=
+# The lowest share of lines in percent that `make coverage` accepts.
+COVERAGE ?= 90
 # What `make smoke` tries: the endpoint, the model (the first one that it lists) and further flags.
 MODEL_URL ?=
 MODEL ?=
@@ -19,7 +21,7 @@ UI := CHROMIUM=$(CHROMIUM) BATON_BIN=$(abspath $(TARGET))/debug/baton scripts/wi
 
 .PHONY: help
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 .PHONY: run
 run: ## Build Baton and start the server with the bundled agents, with nothing configured
@@ -32,6 +34,7 @@ run: ## Build Baton and start the server with the bundled agents, with nothing c
 test: ## Install what the tests need, then run every check and test
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
+	scripts/requirements.py --check
 	@scripts/ui.sh test
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --doc --locked
@@ -49,6 +52,15 @@ lint: ## Formatting, clippy and cargo-deny
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	scripts/deny.sh
+
+.PHONY: coverage
+coverage: ## Run all Rust tests with coverage and write target/coverage/html; COVERAGE=90 is the lowest share of lines
+	@scripts/setup.sh coverage
+	@scripts/ui.sh test
+	$(CARGO) llvm-cov clean --workspace
+	scripts/with-postgres.sh scripts/with-node.sh $(CARGO) llvm-cov nextest --workspace --locked --no-report
+	$(CARGO) llvm-cov report --html --output-dir target/coverage --ignore-filename-regex '/(tests|bench|smoke)/'
+	$(CARGO) llvm-cov report --summary-only --fail-under-lines $(COVERAGE) --ignore-filename-regex '/(tests|bench|smoke)/'
 
 .PHONY: sbom
 sbom: ## Write what the command contains to target/baton.cdx.json (CycloneDX)
@@ -82,7 +94,7 @@ ifneq ($(ONLY),page)
 endif
 
 .PHONY: smoke
-smoke: ## Try a model with 66 cases (MODEL_URL=http://127.0.0.1:11434/v1 MODEL=name SMOKE="--only routing")
+smoke: ## Try a model with 67 cases (MODEL_URL=http://127.0.0.1:11434/v1 MODEL=name SMOKE="--only routing")
 	@test -n "$(MODEL_URL)" || { echo "make smoke needs MODEL_URL, see docs/models.md" >&2; exit 2; }
 	@scripts/setup.sh run
 	@$(CARGO) build --locked -q -p baton -p baton-smoke

@@ -2,6 +2,7 @@
 # Makes sure that what Baton needs is on this machine, and says what it does. Safe to run again and again.
 #   scripts/setup.sh run    what building needs
 #   scripts/setup.sh test   that, and what the tests need
+#   scripts/setup.sh coverage   that, and what `make coverage` needs
 set -euo pipefail
 
 purpose=${1:-test}
@@ -30,7 +31,7 @@ install() {
 
 ((${#missing[@]} == 0)) || install "${missing[@]}"
 
-[[ $purpose == test ]] || exit 0
+[[ $purpose == test || $purpose == coverage ]] || exit 0
 
 # The tests start servers of their own, so the package is kept from starting one for the whole machine.
 if ! scripts/postgres.sh bin >/dev/null 2>&1; then
@@ -87,3 +88,17 @@ scripts/pip.sh interop/python-0.3/requirements.txt target/pip/a2a-0.3 "the Pytho
 scripts/pip.sh interop/python-1.3/requirements.txt target/pip/a2a-1.3 "the Python SDK of A2A 1.0"
 scripts/npm.sh interop/js-0.3/package.json target/npm/a2a-0.3 "the JavaScript SDK of A2A 0.3"
 scripts/npm.sh interop/js-1.3/package.json target/npm/a2a-1.3 "the JavaScript SDK of A2A 1.0"
+
+# What the Python SDK and its tests need.
+scripts/pip.sh sdk/python/tests/requirements.txt target/pip/sdk "the tests of the Python SDK"
+
+[[ $purpose == coverage ]] || exit 0
+
+rustup component list --installed 2>/dev/null | grep -q '^llvm-tools' || {
+    say "adding the Rust component llvm-tools"
+    rustup component add llvm-tools
+}
+if ! command -v cargo-llvm-cov >/dev/null; then
+    say "installing cargo-llvm-cov, which measures which lines the tests reach (once, takes some minutes)"
+    CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-llvm-cov --version 0.9.1 --locked --debug --quiet
+fi

@@ -68,7 +68,7 @@ def phase(name, folder, minutes, seed, chosen):
         samples = disturb(server, load, faults, recorder, minutes * 60)
         settle(store)
         checks.leaks(server, store, before, connections, report)
-        checks.memory(samples, report)
+        checks.memory(samples, store.cache_bytes, report)
         server.stop()
         checks.audit(server, TENANTS, report)
         checks.messages(store, load, recorder, faults, report)
@@ -85,14 +85,14 @@ def phase(name, folder, minutes, seed, chosen):
 
 
 def disturb(server, load, faults, recorder, seconds):
-    """Breaks things under load. Returns the memory of the process that lived to the end."""
+    """Breaks things under load. Returns samples of the process that lived to the end: memory, and messages until then."""
     samples, last = [], [0.0]
 
     def sample():
         if time.time() - last[0] >= SAMPLE_SECONDS:
             last[0] = time.time()
             value = server.memory()
-            samples.extend([value] if value else [])
+            samples.extend([(*value, len(load.sent))] if value else [])
 
     began = time.time()
     load.start()

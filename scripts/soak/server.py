@@ -106,14 +106,16 @@ class Baton:
         return self.process is not None and self.process.poll() is None
 
     def memory(self):
-        """Resident bytes of the process, or None while it does not run."""
+        """Resident bytes of the process: all, and those that are not pages of files. None while it does not run."""
+        found = {}
         try:
             for line in open(f"/proc/{self.process.pid}/status"):
-                if line.startswith("VmRSS:"):
-                    return int(line.split()[1]) * 1024
+                name, _, value = line.partition(":")
+                if name in ("VmRSS", "RssAnon"):
+                    found[name] = int(value.split()[0]) * 1024
         except OSError:
             return None
-        return None
+        return (found["VmRSS"], found["RssAnon"]) if len(found) == 2 else None
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))

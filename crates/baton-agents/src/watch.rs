@@ -59,6 +59,27 @@ impl Watch {
         strictness: Strictness,
         on_reload: impl Fn(Reload) + Send + 'static,
     ) -> Result<Self, WatchError> {
+        Self::begin(dirs, known, strictness, None, on_reload)
+    }
+
+    /// The same with a roster that is in use while the files are broken or a folder is missing, also at the start.
+    pub fn start_with(
+        dirs: Vec<PathBuf>,
+        known: KnownNames,
+        strictness: Strictness,
+        fallback: Arc<Roster>,
+        on_reload: impl Fn(Reload) + Send + 'static,
+    ) -> Result<Self, WatchError> {
+        Self::begin(dirs, known, strictness, Some(fallback), on_reload)
+    }
+
+    fn begin(
+        dirs: Vec<PathBuf>,
+        known: KnownNames,
+        strictness: Strictness,
+        fallback: Option<Arc<Roster>>,
+        on_reload: impl Fn(Reload) + Send + 'static,
+    ) -> Result<Self, WatchError> {
         // One place is enough: it says that something changed, not what.
         let (wake, changes) = sync_channel(1);
         let signal = wake.clone();
@@ -72,15 +93,26 @@ impl Watch {
         })?;
         let mut watching = Watching { dirs: dirs.clone(), watcher, scope };
         // Watching begins before reading, so that no change falls between the two.
-        watching.begin()?;
-        let roster = Roster::load(&dirs, &known, strictness)?;
-        let current = Arc::new(ArcSwap::from_pointee(roster));
+        let all_watched = match &fallback {
+            None => watching.begin().map(|()| true)?,
+            Some(_) => watching.again(),
+        };
+        let roster = match (Roster::load(&dirs, &known, strictness), fallback) {
+            (Ok(roster), _) => Arc::new(roster),
+            (Err(rejected), None) => return Err(rejected.into()),
+            (Err(rejected), Some(fallback)) => {
+                on_reload(Reload::Kept(rejected));
+                fallback
+            }
+        };
+        let current = Arc::new(ArcSwap::new(roster));
         let stopped = Arc::new(AtomicBool::new(false));
         let worker = WatchWorker {
             dirs,
             known,
             strictness,
             watching,
+            all_watched,
             current: Arc::clone(&current),
             stopped: Arc::clone(&stopped),
         };
@@ -88,6 +120,12 @@ impl Watch {
             .name("baton-watch".into())
             .spawn(move || worker.run(&changes, on_reload))?;
         Ok(Self { current, stopped, wake, thread: Some(thread) })
+    }
+
+    /// Reads the files again, as if one had changed. Returns at once.
+    pub fn reload(&self) {
+        // Full: a reload is due already.
+        let _ = self.wake.try_send(());
     }
 
     /// The last good roster. Cheap; hold the result for as long as one consistent view is needed.
@@ -175,13 +213,14 @@ struct WatchWorker {
     known: KnownNames,
     strictness: Strictness,
     watching: Watching,
+    all_watched: bool,
     current: Arc<ArcSwap<Roster>>,
     stopped: Arc<AtomicBool>,
 }
 
 impl WatchWorker {
     fn run(mut self, changes: &Receiver<()>, on_reload: impl Fn(Reload)) {
-        let mut all_watched = true;
+        let mut all_watched = self.all_watched;
         loop {
             let woken = if all_watched {
                 changes.recv().map_err(|_| RecvTimeoutError::Disconnected)

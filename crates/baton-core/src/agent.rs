@@ -36,7 +36,9 @@ pub use patterns::{
 pub use remote::{AgentKind, InvalidSecret, RemoteAuth, RemoteCard, SecretName};
 pub use skill::{InvalidSkillName, SkillName, Skills};
 pub use takeover::{AcceptsHandoff, EXIT_WORDS, Return, TriggerMode};
-pub use tool::{ApprovalRules, BUILT_IN_TOOLS, ENGINE_TOOLS, InvalidToolPattern, ToolAccess, ToolPattern};
+pub use tool::{
+    ApprovalRules, BUILT_IN_TOOLS, ENGINE_TOOLS, InvalidToolPattern, TOOL_ALIASES, ToolAccess, ToolPattern,
+};
 pub use workflow::{Slot, StateName, Workflow, WorkflowStep};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -45,13 +45,13 @@ pub use approval::{
     ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation, WORKFLOW_TOOL,
 };
 pub use artifact::{Artifact, Artifacts};
-pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited, Seal};
+pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditTruncation, AuditVerdict, Audited, Seal};
 pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, Reserved};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
     Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic,
-    NewHandoff, NotifiedParty, WorkflowState,
+    NewHandoff, NotifiedParty, SecondRequest, SecondRequestState, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
 pub use lifecycle::{Erasure, HistoryRetention, Lifecycle};

@@ -94,6 +94,10 @@ pub struct CallContext {
     pub work_dir: PathBuf,
     /// Whether `work_dir` is the workspace of the thread, which is created when a tool first uses it.
     pub has_workspace: bool,
+    /// Bytes that may be added to the workspace. `None` is no limit.
+    pub storage_left: Option<u64>,
+    /// The folder below `work_dir` that file tools are confined to instead. It is created when a tool first uses it.
+    pub subfolder: Option<PathBuf>,
     /// Trace context to propagate.
     pub trace: Option<TraceParent>,
 }

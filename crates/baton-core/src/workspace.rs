@@ -26,6 +26,9 @@ pub trait Workspaces: Send + Sync + fmt::Debug {
         path: &str,
     ) -> WorkspaceFuture<'_, Option<(WorkspaceFile, File)>>;
 
+    /// Bytes on the disk of all files of a thread, also hidden ones.
+    fn size(&self, tenant: &TenantId, thread: ThreadId) -> WorkspaceFuture<'_, u64>;
+
     /// Deletes all files of a thread.
     fn delete(&self, tenant: &TenantId, thread: ThreadId) -> WorkspaceFuture<'_, ()>;
 }

@@ -24,7 +24,7 @@ use crate::policy::Policy;
 use crate::recounted_accounts::RecountedAccounts;
 use crate::registry::{WorkerLifetime, Workers};
 use crate::run_state::RunResources;
-use crate::storage::{StorageLimits, StorageSums};
+use crate::storage::{Storage, StorageLimits};
 use crate::tenants::Tenants;
 
 /// The dependencies and settings of an engine.
@@ -75,13 +75,14 @@ pub struct Engine {
     pub(crate) lease: ProcessHeartbeat,
     /// Shared by all runs.
     recounted: Arc<RecountedAccounts>,
-    storage: StorageSums,
+    storage: Arc<Storage>,
 }
 
 impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let (workers, lease) = (Workers::default(), ProcessHeartbeat::default());
-        Arc::new(Self { parts, workers, lease, recounted: Arc::default(), storage: StorageSums::default() })
+        let storage = Arc::new(Storage::new(parts.storage));
+        Arc::new(Self { parts, workers, lease, recounted: Arc::default(), storage })
     }
 
     /// What a new run shares with the others of its tenant.
@@ -92,6 +93,7 @@ impl Engine {
             models: Arc::clone(self.models(tenant)),
             extensions: Arc::clone(&self.parts.extensions),
             recounted: Arc::clone(&self.recounted),
+            storage: Arc::clone(&self.storage),
         }
     }
 
@@ -102,10 +104,10 @@ impl Engine {
         user: &UserId,
         adding: u64,
     ) -> Result<(), StoreError> {
-        if self.parts.storage == StorageLimits::default() {
+        if !self.storage.has_limits() {
             return Ok(());
         }
-        self.storage.check(self.parts.storage, &*self.parts.store.tenant(tenant), user, adding).await
+        self.storage.check(&*self.parts.store.tenant(tenant), user, adding).await
     }
 
     /// The agents that a tenant may see and use.
@@ -113,7 +115,12 @@ impl Engine {
         self.parts.tenants.agents(tenant, self.all_agents())
     }
 
-    /// The agents of all tenants together.
+    /// All agents that a tenant could be given: those for all, and those of its own folders.
+    pub fn all_agents_of(&self, tenant: &TenantId) -> Arc<Agents> {
+        self.parts.tenants.all(tenant, self.all_agents())
+    }
+
+    /// The agents for all tenants.
     pub fn all_agents(&self) -> Arc<Agents> {
         Arc::clone(&self.parts.agents.borrow())
     }

@@ -340,7 +340,7 @@ async fn execute_run(
         Box::pin(announce(&scope, record, &request, routing)).await?;
     }
     // A run that had parked has settled it before. Another one may have asked since.
-    if let (true, Some(lease)) = (routing.is_held() && !state.waits.is_resumed(), &lease) {
+    if let (true, Some(lease)) = (routing.is_for_holder() && !state.waits.is_resumed(), &lease) {
         Box::pin(question::settle(&scope, record, lease, &thread_history.parts)).await?;
     }
     run_root(scope, request, routing, lease, thread_history).await

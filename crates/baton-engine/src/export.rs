@@ -1,5 +1,7 @@
-//! All data of a user, as a sequence of JSON objects. Each has a `type`; at most one page or one file is in memory.
+//! All data of a user, as a sequence of JSON objects. Each has a `type`; at most one page, artifact or piece of a file is in memory.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use async_stream::try_stream;
@@ -7,7 +9,8 @@ use baton_core::store::{
     ApprovalQuery, AuditQuery, MessageQuery, PageRequest, RunQuery, Thread, ThreadMessage, UsageBy,
     UsageQuery,
 };
-use baton_core::{StoreError, TenantStore, UserId};
+use baton_core::workspace::MAX_WORKSPACE_FILES;
+use baton_core::{StoreError, TenantId, TenantStore, ThreadId, UserId, Workspaces};
 use data_encoding::BASE64;
 use futures_util::Stream;
 use jiff::Timestamp;
@@ -16,10 +19,14 @@ use serde_json::{Value, json};
 
 /// Events per query.
 const EVENTS: u32 = 200;
+/// Bytes of a workspace file per line.
+const PIECE: usize = 1 << 20;
 
-/// Threads with their messages, runs, events, handoffs, approvals, feedback and files, then API keys, costs and audit entries.
+/// Threads with their messages, runs, events, handoffs, approvals, feedback, artifacts and workspace files, then API keys, costs and
+/// audit entries.
 pub fn export(
     data: Arc<dyn TenantStore>,
+    workspaces: Option<Arc<dyn Workspaces>>,
     user: UserId,
 ) -> impl Stream<Item = Result<Value, StoreError>> + Send + 'static {
     try_stream! {
@@ -31,6 +38,9 @@ pub fn export(
             let found = data.threads(Some(&user), page.clone()).await?;
             for thread in &found.data {
                 for await line in of_thread(Arc::clone(&data), user.clone(), thread.clone()) {
+                    yield line?;
+                }
+                for await line in files(workspaces.clone(), data.tenant().clone(), thread.thread_id) {
                     yield line?;
                 }
             }
@@ -122,6 +132,59 @@ fn of_thread(
     }
 }
 
+/// The files that the tools of a thread have written, in pieces. A file that is deleted meanwhile is left out. Hidden files and links are
+/// not part of a workspace's list.
+fn files(
+    workspaces: Option<Arc<dyn Workspaces>>,
+    tenant: TenantId,
+    thread: ThreadId,
+) -> impl Stream<Item = Result<Value, StoreError>> + Send + 'static {
+    try_stream! {
+        let listed = match &workspaces {
+            Some(workspaces) => workspaces.files(&tenant, thread).await.map_err(unreadable)?,
+            None => Vec::new(),
+        };
+        if listed.len() >= MAX_WORKSPACE_FILES {
+            yield json!({ "type": "incomplete", "thread_id": thread, "reason": "there are more files", "files": listed.len() });
+        }
+        for file in listed {
+            let Some(workspaces) = &workspaces else { break };
+            let opened = workspaces.open(&tenant, thread, &file.path).await.map_err(unreadable)?;
+            let Some((file, mut bytes)) = opened else { continue };
+            let mut offset = 0;
+            loop {
+                let read;
+                (bytes, read) = piece(bytes).await?;
+                if read.is_empty() && offset > 0 {
+                    break;
+                }
+                yield json!({
+                    "type": "file", "thread_id": thread, "path": file.path, "size": file.size, "modified_at": file.modified_at,
+                    "offset": offset, "content_base64": BASE64.encode(&read)
+                });
+                offset += read.len();
+                if read.len() < PIECE {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The next bytes of a file, fewer than [`PIECE`] at its end.
+async fn piece(mut file: File) -> Result<(File, Vec<u8>), StoreError> {
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        (&mut file).take(PIECE as u64).read_to_end(&mut bytes)?;
+        std::io::Result::Ok((file, bytes))
+    });
+    reading.await.map_err(unreadable)?.map_err(unreadable)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Failed(error.to_string())
+}
+
 /// The next messages after a number, oldest first.
 async fn messages_after(
     data: &dyn TenantStore,
@@ -144,7 +207,7 @@ fn line(kind: &str, value: &impl Serialize) -> Result<Value, StoreError> {
     Ok(line)
 }
 
-fn of(kind: &str, thread: baton_core::ThreadId, value: &impl Serialize) -> Result<Value, StoreError> {
+fn of(kind: &str, thread: ThreadId, value: &impl Serialize) -> Result<Value, StoreError> {
     let mut line = line(kind, value)?;
     line["thread_id"] = json!(thread);
     Ok(line)

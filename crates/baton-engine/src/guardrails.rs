@@ -196,7 +196,7 @@ fn verdict(text: &str) -> Option<JudgeVerdict> {
 }
 
 async fn ask(child: &Scope, side: GuardSide, text: &str) -> Result<Outcome, Failure> {
-    let candidates = child.run.models.candidates(child.agent())?;
+    let candidates = child.models().candidates(child.agent())?;
     let system = prompt::render(child, &Skillset::default())?;
     let fence = Fence::new();
     let block = fence.block("text", "## TEXT", text);

@@ -21,8 +21,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub(crate) struct ThreadHistory {
     history: Arc<Vec<ChatMessage>>,
-    /// The message number of each entry of `history`.
-    numbers: Vec<u64>,
+    /// The message number and the run of each entry of `history`.
+    origins: Vec<(u64, RunId)>,
     pub(crate) parts: Arc<Vec<Part>>,
 }
 
@@ -30,10 +30,12 @@ impl ThreadHistory {
     /// Skips leading answers: some models require a user message first.
     fn new(before: Vec<ThreadMessage>, parts: Vec<Part>) -> Self {
         let is_answer = |said: &ThreadMessage| said.message.role == Role::Assistant;
-        let said =
-            before.into_iter().skip_while(is_answer).map(|said| (said.number, to_chat_message(said.message)));
-        let (numbers, history): (Vec<u64>, Vec<ChatMessage>) = said.unzip();
-        Self { history: history.into(), numbers, parts: parts.into() }
+        let said = before
+            .into_iter()
+            .skip_while(is_answer)
+            .map(|said| ((said.number, said.message.run_id), to_chat_message(said.message)));
+        let (origins, history): (Vec<(u64, RunId)>, Vec<ChatMessage>) = said.unzip();
+        Self { history: history.into(), origins, parts: parts.into() }
     }
 
     /// All messages, as a session starts with them.
@@ -43,19 +45,19 @@ impl ThreadHistory {
 
     /// The last `recent` messages before message number `since`.
     pub(crate) fn recent(&self, since: u64, recent: u32) -> Vec<ChatMessage> {
-        let before: Vec<&ChatMessage> = self.numbered(|number| number < since).collect();
+        let before: Vec<&ChatMessage> = self.filtered(|number, _| number < since).collect();
         let skipped = before.len().saturating_sub(recent as usize);
         starting_with_user(before.into_iter().skip(skipped))
     }
 
-    /// The messages from number `since` on.
-    pub(crate) fn since(&self, since: u64) -> Vec<ChatMessage> {
-        starting_with_user(self.numbered(|number| number >= since))
+    /// The messages from number `since` on, without those of the runs in `aside`.
+    pub(crate) fn since(&self, since: u64, aside: &[RunId]) -> Vec<ChatMessage> {
+        starting_with_user(self.filtered(|number, run| number >= since && !aside.contains(&run)))
     }
 
-    fn numbered(&self, is_wanted: impl Fn(u64) -> bool) -> impl Iterator<Item = &ChatMessage> {
-        let numbered = self.numbers.iter().zip(self.history.iter());
-        numbered.filter(move |(number, _)| is_wanted(**number)).map(|(_, message)| message)
+    fn filtered(&self, is_wanted: impl Fn(u64, RunId) -> bool) -> impl Iterator<Item = &ChatMessage> {
+        let messages = self.origins.iter().zip(self.history.iter());
+        messages.filter(move |((number, run), _)| is_wanted(*number, *run)).map(|(_, message)| message)
     }
 }
 

@@ -1,4 +1,8 @@
-//! Recognizes short messages whose meaning needs no model: exit, yes, continue, greeting.
+//! Recognizes messages whose meaning needs no model: exit, yes, continue, greeting, a request for another agent and the reply to the
+//! question about it.
+
+pub(crate) mod conflict_reply;
+pub(crate) mod second_request;
 
 /// Longer messages say more than a bare intent.
 const MAX_WORDS: usize = 6;

@@ -11,6 +11,7 @@ use baton_core::budget::BudgetLimit;
 use crate::audit;
 use crate::bounds::{Bounds, ChildPermit, InvocationError, InvocationKind};
 use crate::failure::Failure;
+use crate::models::ModelRegistry;
 use crate::policy::fingerprint;
 use crate::request::Overrides;
 use crate::run_state::RunState;
@@ -19,7 +20,7 @@ use crate::scope::Scope;
 /// The bounds of a run's own agent.
 pub(crate) fn root_bounds(run: &RunState, agent: &Agent, overrides: &Overrides) -> Bounds {
     let prior = run.recorder.prior_durations.at(agent.name.as_str());
-    let limits = scaled_limits(run, agent);
+    let limits = scaled_limits(&run.models, agent);
     let own = BudgetLimit { max_cost_usd: limits.max_cost_usd, max_tokens: limits.max_tokens };
     let BudgetLimit { max_cost_usd, max_tokens } = own.lower(run.policy.budgets.run);
     let limits = AgentLimits { max_cost_usd, max_tokens, ..limits };
@@ -27,8 +28,8 @@ pub(crate) fn root_bounds(run: &RunState, agent: &Agent, overrides: &Overrides) 
 }
 
 /// The limits of an agent's file, with more time if its model is slow.
-fn scaled_limits(run: &RunState, agent: &Agent) -> AgentLimits {
-    AgentLimits { timeout: agent.limits.timeout.times(run.models.time_factor(agent)), ..agent.limits.clone() }
+fn scaled_limits(models: &ModelRegistry, agent: &Agent) -> AgentLimits {
+    AgentLimits { timeout: agent.limits.timeout.times(models.time_factor(agent)), ..agent.limits.clone() }
 }
 
 /// Returns the scope of `agent`, invoked from `scope`. A refusal is recorded in the audit trail.
@@ -127,9 +128,14 @@ fn enter_with_permit(
 
 fn child_bounds(above: &Arc<Bounds>, place: &Scope, agent: &Agent, invocation: InvocationKind) -> Bounds {
     let run = &place.run;
-    let mut limits = scaled_limits(run, agent);
-    if above.is_sub_agent() || invocation.counts_depth() {
+    let is_sub_agent = above.is_sub_agent() || invocation.counts_depth();
+    let models = if is_sub_agent { run.models.for_sub_agents() } else { &run.models };
+    let mut limits = scaled_limits(models, agent);
+    if is_sub_agent {
         limits.max_turns = limits.max_turns.min(run.policy.sub_agent_steps());
+        let own = BudgetLimit { max_cost_usd: limits.max_cost_usd, max_tokens: limits.max_tokens };
+        let BudgetLimit { max_cost_usd, max_tokens } = own.lower(run.policy.sub_agent_budget);
+        limits = AgentLimits { max_cost_usd, max_tokens, ..limits };
     }
     let prior = run.recorder.prior_durations.at(place.path());
     above.child(agent, invocation, place.shared_path(), limits, prior)

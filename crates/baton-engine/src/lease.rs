@@ -128,6 +128,9 @@ pub(crate) fn set_ended(handoff: &mut HandoffSession, end: HandoffEnd, run: Opti
     handoff.notes.ended_in = run.or(handoff.notes.ended_in);
     handoff.notes.told = NotifiedParty::Nobody;
     handoff.notes.topic = LastTopic::End;
+    // A queued request is carried out by the run that acknowledges the end. After an expiry the user has left.
+    let is_due = end != HandoffEnd::Expired;
+    handoff.notes.second = handoff.notes.second.take().filter(|second| second.is_queued() && is_due);
     if !handoff.notes.preserve_state {
         handoff.workflow = None;
     }

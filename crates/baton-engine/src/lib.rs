@@ -77,6 +77,7 @@ pub mod live;
 mod model_speed;
 pub mod models;
 pub mod observer;
+pub mod orchestration;
 pub mod outcome;
 mod output_spool;
 mod patterns;
@@ -131,6 +132,7 @@ pub use live::{
 };
 pub use models::{ModelRegistry, ModelTimeouts};
 pub use observer::Observer;
+pub use orchestration::{DelegationError, HandoffError, OrchestrationError, delegate, response_of};
 pub use outcome::{Answer, Outcome, RunResult};
 pub use policy::{EnrichFormat, Policy, Switch};
 pub use preview::{Preview, PreviewedSession, Via, placeholder, preview};

@@ -248,7 +248,7 @@ impl Engine {
         for erasure in data.open_erasures().await? {
             self.erase(tenant, &erasure).await?;
         }
-        let HistoryRetention { threads, events } = self.parts.retention.history_of(tenant);
+        let HistoryRetention { threads, events, audit } = self.parts.retention.history_of(tenant);
         if let Some(kept) = threads
             && !self.delete_expired_threads(tenant, &*data, before(kept)).await?
         {
@@ -259,7 +259,23 @@ impl Engine {
         {
             return Ok(false);
         }
+        if let Some(kept) = audit
+            && !self.truncate_audit(&*data, before(kept)).await?
+        {
+            return Ok(false);
+        }
         self.has_sweep_duty().await
+    }
+
+    /// What is removed is verified first: a trail that was changed stays as it is.
+    async fn truncate_audit(&self, data: &dyn TenantStore, before: Timestamp) -> Result<bool, StoreError> {
+        let Some(seal) = data.expired_audit(before).await? else { return Ok(true) };
+        while data.truncate_audit(before, seal).await? {
+            if !self.has_sweep_duty().await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn delete_expired_threads(

@@ -27,6 +27,8 @@ pub struct ModelRegistry {
     pub(crate) timeouts: ModelTimeouts,
     /// Shared by clones.
     speeds: Arc<ModelSpeeds>,
+    /// The models of sub-agents, if they differ.
+    sub_agents: Option<Arc<Self>>,
 }
 
 /// Timeouts and retries of model calls.
@@ -102,6 +104,7 @@ impl ModelRegistry {
             default,
             timeouts,
             speeds: Arc::default(),
+            sub_agents: None,
         }
     }
 
@@ -122,10 +125,23 @@ impl ModelRegistry {
         self
     }
 
-    /// The same providers and aliases with another default model.
+    /// The same providers and aliases with another default model, for sub-agents too.
     #[must_use]
     pub fn with_default(&self, default: ModelName) -> Self {
-        Self { default, ..self.clone() }
+        let sub_agents =
+            self.sub_agents.as_ref().map(|models| Arc::new(models.with_default(default.clone())));
+        Self { default, sub_agents, ..self.clone() }
+    }
+
+    /// The same models, with others for sub-agents.
+    #[must_use]
+    pub fn with_sub_agents(self, models: Self) -> Self {
+        Self { sub_agents: Some(Arc::new(models)), ..self }
+    }
+
+    /// The models of sub-agents.
+    pub(crate) fn for_sub_agents(self: &Arc<Self>) -> &Arc<Self> {
+        self.sub_agents.as_ref().unwrap_or(self)
     }
 
     /// The models of an agent, in order of preference. Unknown names are skipped. If all are unknown, the default model is used.

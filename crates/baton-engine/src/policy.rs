@@ -1,9 +1,10 @@
 //! The operator's policy for how agents invoke each other. Agents' files can only restrict it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use baton_core::agent::ToolPattern;
-use baton_core::budget::Budgets;
+use baton_core::budget::{BudgetLimit, Budgets};
 use baton_core::hash::fnv1a_32;
 use baton_core::{TenantId, choices};
 
@@ -27,6 +28,10 @@ pub struct Policy {
     pub sub_agent_max_steps: u32,
     /// Tools that sub-agents may use if their files allow them too. Empty: no restriction.
     pub sub_agent_tools: Vec<ToolPattern>,
+    /// Limits of each sub-agent, besides those of its file and of its callers.
+    pub sub_agent_budget: BudgetLimit,
+    /// The folder of sub-agents' files: below the workspace of the thread, or below the work folder if threads have no workspaces.
+    pub sub_agent_work_dir: Option<PathBuf>,
     pub summarize_results: bool,
     /// Maximum length of a summary, in characters.
     pub summary_max_length: u32,
@@ -60,6 +65,8 @@ impl Default for Policy {
             max_live_children: 16,
             sub_agent_max_steps: 30,
             sub_agent_tools: Vec::new(),
+            sub_agent_budget: BudgetLimit::default(),
+            sub_agent_work_dir: None,
             summarize_results: false,
             summary_max_length: 2000,
             result_cache: None,

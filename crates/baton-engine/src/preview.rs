@@ -145,7 +145,7 @@ pub fn placeholder(agent: &AgentName, does: &str) -> String {
 impl PreviewedSession {
     /// Returns the session and its system prompt.
     async fn of(scope: &Scope, spec: SessionSpec) -> Result<(Self, String), Failure> {
-        let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
+        let candidates = scope.models().candidates(scope.agent()).unwrap_or_default();
         let message = text_of(&prompt::with_note(scope, &candidates, spec.input.parts.to_vec()));
         let ToolsAndSkills { toolset, skills } =
             ToolsAndSkills::collect(scope, spec.own_tools, spec.engine_tools).await;

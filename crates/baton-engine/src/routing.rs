@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, TriggerMode};
-use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, LastTopic, NotifiedParty, RunRecord};
+use baton_core::store::{
+    HandoffEnd, HandoffNotes, HandoffSession, HandoffState, LastTopic, NotifiedParty, RunRecord,
+};
 use baton_core::{AgentName, HandoffId, StoreError, TenantId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::agents::Agents;
 use crate::classifier;
 use crate::failure::Failure;
+use crate::intent::conflict_reply::{ConflictReply, conflict_reply};
+use crate::intent::second_request::{Choosable, RequestedAgent};
 use crate::intent::{is_continue, is_exit, is_yes};
 use crate::journal::Record;
 use crate::lease::{HandoffLease, overdue_end, set_ended};
@@ -19,6 +23,10 @@ use crate::policy::Policy;
 use crate::request::StoredRequest;
 use crate::run_state::RunState;
 use crate::task::{HandoffTransition, RunTask};
+use crate::workflow::question::{self, WorkflowQuestion};
+
+/// How often the user is asked whether to finish first.
+const MAX_TIMES_ASKED: u32 = 2;
 
 /// Which agent takes a run, and by which handoff.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,8 +59,29 @@ pub(crate) enum RunRoute {
     HandoffEnded,
     /// The message contains a trigger: the baton is passed to this agent before the requested one answers.
     Trigger(AgentName),
+    /// The message asks the holder for something else, or replies to the question about such a request.
+    #[serde(rename = "second")]
+    SecondRequest(ConflictStep),
     /// There is nothing left to say.
     Nothing,
+}
+
+/// What happens about a request for something else than the holder's work (C-13).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ConflictStep {
+    /// The user is asked whether to finish first. The request is for this agent, or for the main one.
+    Ask(Option<AgentName>),
+    /// The reply was unclear, and the user is asked once more.
+    AskAgain,
+    /// The holder goes on with its question.
+    Finish,
+    /// The request is carried out when the handoff has ended.
+    Queue,
+    /// The message with this number was an answer and no request.
+    Answer(u64),
+    /// The handoff is paused, and the request of the message with this number is carried out.
+    Switch { message: u64, agent: Option<AgentName> },
 }
 
 /// Why a holder speaks.
@@ -65,11 +94,18 @@ pub(crate) enum HolderCue {
     Begun,
     /// The user resumes an unfinished handoff.
     Resumed,
+    /// The user asked for something else, and then decided to finish first.
+    Kept,
 }
 
 impl RoutingDecision {
     fn requested() -> Self {
         Self::default()
+    }
+
+    /// The holder answers the message.
+    fn held(handoff: &HandoffSession) -> Self {
+        Self::with(RunRoute::Held(HolderCue::Message), &handoff.target_agent_id, handoff)
     }
 
     fn with(route: RunRoute, agent: &AgentName, handoff: &HandoffSession) -> Self {
@@ -78,6 +114,15 @@ impl RoutingDecision {
 
     /// Whether the answering agent held the thread before the run.
     pub(crate) fn is_held(&self) -> bool {
+        let is_switch = |step: &ConflictStep| matches!(step, ConflictStep::Switch { .. });
+        match &self.route {
+            RunRoute::SecondRequest(step) => !is_switch(step),
+            _ => self.is_for_holder(),
+        }
+    }
+
+    /// Whether the message is for the agent that holds the thread.
+    pub(crate) fn is_for_holder(&self) -> bool {
         self.route == RunRoute::Held(HolderCue::Message)
     }
 
@@ -110,10 +155,24 @@ impl RoutingDecision {
             let new = NewRoute { policy: &state.policy, agents: &state.agents, tenant: &state.caller.tenant };
             return Ok((new.triggered(&record.agent, &request.task, words), None));
         };
-        let handoff = end_if_overdue(state, handoff).await?;
+        let mut handoff = end_if_overdue(state, handoff).await?;
+        if request.task.is_said()
+            && let Some(paused) = paused_handoff(state, &handoff, words).await?
+        {
+            handoff = paused;
+        }
         let routing = match &request.task {
             RunTask::Handoff { change, .. } => route_change(state, &handoff, *change),
-            _ => route_message(state, record, request, words, &handoff),
+            _ => {
+                let routing = route_message(state, record, request, words, &handoff);
+                // An answer that was given to the workflow's question itself is an answer, whatever it says.
+                let is_second = matches!(routing.route, RunRoute::SecondRequest(_));
+                if is_second && question::is_answered_by(state, &handoff).await? {
+                    RoutingDecision::held(&handoff)
+                } else {
+                    routing
+                }
+            }
         };
         let has_lease = routing.handoff_id.is_some();
         Ok((routing, has_lease.then(|| HandoffLease::new(handoff))))
@@ -184,7 +243,13 @@ fn route_message(
         return match terms {
             _ if leaves => back(RunRoute::Leave),
             Some(terms) if is_elsewhere && !terms.exclusive => RoutingDecision::requested(),
-            _ => RoutingDecision::with(RunRoute::Held(HolderCue::Message), &handoff.target_agent_id, handoff),
+            _ => match conflict_step(state, record, words, handoff) {
+                None => RoutingDecision::held(handoff),
+                Some(step @ ConflictStep::Switch { .. }) => back(RunRoute::SecondRequest(step)),
+                Some(step) => {
+                    RoutingDecision::with(RunRoute::SecondRequest(step), &handoff.target_agent_id, handoff)
+                }
+            },
         };
     }
     if handoff.state.is_open() {
@@ -209,6 +274,70 @@ fn route_message(
         return routing;
     }
     RoutingDecision { handoff_id: Some(handoff.handoff_id), ..routing }
+}
+
+/// What a message to the holder says about a second request: it makes one, or replies to the question about one. `None` if it is for
+/// the holder.
+fn conflict_step(
+    state: &RunState,
+    record: &RunRecord,
+    words: &str,
+    handoff: &HandoffSession,
+) -> Option<ConflictStep> {
+    let holder = state.agents.get(&handoff.target_agent_id)?;
+    let question = question::pending(&state.models, holder, handoff);
+    let choosable = Choosable {
+        agents: &state.agents,
+        holder: &holder.name,
+        source: &handoff.source_agent_id,
+        takes_requests: question.as_ref().is_some_and(WorkflowQuestion::takes_requests),
+    };
+    let is_choice = question.as_ref().is_some_and(|question| question.is_choice(words));
+    let requested = if is_choice { None } else { choosable.requested(words).map(RequestedAgent::name) };
+    // A message that was sent before the question was asked does not reply to it.
+    let asked = handoff.notes.second.as_ref();
+    let asked = asked.filter(|second| !second.is_queued() && record.created_at >= second.asked_at);
+    let Some(second) = asked else { return requested.map(ConflictStep::Ask) };
+    // Asked whether to finish first, the user asks for an agent again: now.
+    if let Some(agent) = requested {
+        return Some(ConflictStep::Switch { message: record.message_number, agent });
+    }
+    let target = second.agent.as_ref().and_then(|agent| state.agents.get(agent));
+    match conflict_reply(words, target.map(|target| &**target)) {
+        ConflictReply::Switch => {
+            Some(ConflictStep::Switch { message: second.message, agent: second.agent.clone() })
+        }
+        ConflictReply::Later => Some(ConflictStep::Queue),
+        ConflictReply::WasAnswer => Some(ConflictStep::Answer(second.message)),
+        ConflictReply::Other { may_answer: true } if question.is_none_or(|one| one.takes(words)) => None,
+        ConflictReply::Other { .. } if second.times_asked < MAX_TIMES_ASKED => Some(ConflictStep::AskAgain),
+        ConflictReply::Finish | ConflictReply::Other { .. } => Some(ConflictStep::Finish),
+    }
+}
+
+/// The handoff that was paused for `last`, if the message resumes it.
+async fn paused_handoff(
+    state: &RunState,
+    last: &HandoffSession,
+    words: &str,
+) -> Result<Option<HandoffSession>, StoreError> {
+    let Some(paused) = last.notes.paused.filter(|_| !last.state.is_open()) else { return Ok(None) };
+    let is_offered = last.notes.topic == LastTopic::Question && is_yes(words);
+    if !is_offered && !is_continue(words) {
+        return Ok(None);
+    }
+    let paused = state.store.handoff(paused).await?;
+    let agent = |handoff: &HandoffSession| state.agents.get(&handoff.target_agent_id);
+    let Some(target) = agent(&paused).filter(|target| is_resumable(target, &paused)) else { return Ok(None) };
+    // `continue` is about the last handoff, if it can go on, unless the message mentions the other agent.
+    let continues_last = agent(last).is_some_and(|target| is_resumable(target, last)) && !is_offered;
+    let is_meant = !continues_last && last.notes.topic != LastTopic::Other;
+    if is_meant || classifier::mentions_agent(words, target) {
+        // The question is asked in the last handoff's notes, and the paused one is resumed.
+        let notes = HandoffNotes { topic: LastTopic::Question, ..paused.notes.clone() };
+        return Ok(Some(HandoffSession { notes, ..paused }));
+    }
+    Ok(None)
 }
 
 /// Whether a handoff can be resumed.

@@ -136,7 +136,7 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     let input = &Input { output_schema, history, draft: None, ..input.clone() };
     let is_remote = scope.agent().kind.is_remote();
     if !is_remote {
-        scope.run.models.learn(scope.agent()).await;
+        scope.models().learn(scope.agent()).await;
     }
     targets::record_denied_delegation(scope).await?;
     let advised_input = advisors::consult(scope, input).await?;

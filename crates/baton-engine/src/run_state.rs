@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use baton_core::agent::Agent;
 use baton_core::event::Source;
@@ -32,6 +32,7 @@ use crate::prior_durations::PriorDurations;
 use crate::recounted_accounts::RecountedAccounts;
 use crate::remote::exchange::OpenExchange;
 use crate::request::{RunCaller, StoredRequest};
+use crate::storage::Storage;
 
 /// Path segment of the note that delegation was denied, because the user lacks the permission.
 pub(crate) const DENIED: &str = "denied";
@@ -48,6 +49,7 @@ pub struct RunState {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) storage: Arc<Storage>,
     pub(crate) store: Arc<dyn TenantStore>,
     pub(crate) recorder: Recorder,
     pub(crate) control: RunControl,
@@ -56,6 +58,9 @@ pub struct RunState {
     /// The thread's handoff that changed last, as of the claim.
     pub(crate) handoff: Option<HandoffSession>,
 }
+
+/// A message, and the classification by which its agent was chosen.
+type AskedMessage = (Arc<Vec<Part>>, Option<Classification>);
 
 /// The request of a run: what was asked, when, and with which permissions.
 #[derive(Debug)]
@@ -67,8 +72,7 @@ pub(crate) struct RequestContext {
     pub(crate) message_number: u64,
     /// When the message was sent.
     pub(crate) said_at: Timestamp,
-    /// The message, and the classification by which its agent was chosen.
-    asked: OnceLock<(Arc<Vec<Part>>, Option<Classification>)>,
+    asked: Mutex<Option<AskedMessage>>,
     query_class: OnceLock<String>,
 }
 
@@ -128,6 +132,7 @@ pub(crate) struct RunResources {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) storage: Arc<Storage>,
 }
 
 impl RunState {
@@ -146,7 +151,7 @@ impl RunState {
         tokens: CancelTokens,
     ) -> Self {
         let Before { steps, rows, handoff } = before;
-        let RunResources { agents, policy, models, extensions, recounted } = resources;
+        let RunResources { agents, policy, models, extensions, recounted, storage } = resources;
         let user = run.user_id.clone();
         let (progress, waits) = (RunProgress::after(run, &steps), RunWaits::after(&steps));
         let recorder = Recorder::new(journal, steps, rows, extensions.shown_output_bytes);
@@ -159,6 +164,7 @@ impl RunState {
             models,
             extensions,
             recounted,
+            storage,
             store,
             recorder,
             control: RunControl { stop: tokens.stop, cancel: tokens.cancel, tasks: TaskTracker::new() },
@@ -187,21 +193,30 @@ impl RequestContext {
             trace: StoredRequest::trace_of(&run.request),
             message_number: run.message_number,
             said_at: run.created_at,
-            asked: OnceLock::new(),
+            asked: Mutex::default(),
             query_class: OnceLock::new(),
         }
     }
 
     pub(crate) fn asked(&self, parts: &Arc<Vec<Part>>, entry: Option<Classification>) {
-        let _ = self.asked.set((Arc::clone(parts), entry));
+        *self.message() = Some((Arc::clone(parts), entry));
+    }
+
+    /// Makes an earlier message the request of this run, because the run's own message says to carry that one out.
+    pub(crate) fn replace_message(&self, parts: &Arc<Vec<Part>>) {
+        self.asked(parts, None);
+    }
+
+    fn message(&self) -> MutexGuard<'_, Option<AskedMessage>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn query_class(&self, agents: &Agents) -> &str {
         self.query_class.get_or_init(|| {
-            let classified = self.asked.get().and_then(|(parts, entry)| {
+            let classified = self.message().clone().and_then(|(parts, entry)| {
                 entry
                     .clone()
-                    .or_else(|| classifier::classify(agents, &parts_to_text(parts, IncludedParts::Text)))
+                    .or_else(|| classifier::classify(agents, &parts_to_text(&parts, IncludedParts::Text)))
             });
             classified.map_or_else(|| classifier::GENERAL.to_owned(), |class| class.domain)
         })
@@ -209,7 +224,8 @@ impl RequestContext {
 
     /// The text of the request. Empty if the run has no message.
     pub(crate) fn words(&self) -> String {
-        self.asked.get().map(|(parts, _)| parts_to_text(parts, IncludedParts::Text)).unwrap_or_default()
+        let parts = self.message().as_ref().map(|(parts, _)| Arc::clone(parts));
+        parts.map(|parts| parts_to_text(&parts, IncludedParts::Text)).unwrap_or_default()
     }
 }
 

@@ -18,6 +18,7 @@ use crate::cancellation::Cancellation;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::lease::HandoffLease;
+use crate::models::ModelRegistry;
 use crate::prior_durations::PriorDurations;
 use crate::run_state::RunState;
 use crate::steps::StepRecorder;
@@ -181,6 +182,11 @@ impl Scope {
         StepRecorder::new(&self.run, &self.session.id, &self.path)
     }
 
+    /// The models of the scope's agent.
+    pub(crate) fn models(&self) -> &Arc<ModelRegistry> {
+        if self.session.bounds.is_sub_agent() { self.run.models.for_sub_agents() } else { &self.run.models }
+    }
+
     /// See [`Cancellation::or_timeout`].
     pub(crate) fn or_timeout(&self, failure: Failure) -> Failure {
         self.cancel.or_timeout(failure, &self.run.control.cancel)
@@ -226,6 +232,8 @@ impl Scope {
     pub(crate) fn call_context(&self) -> Arc<CallContext> {
         let (caller, request) = (&self.run.caller, &self.run.request);
         let workspace = self.run.workspace();
+        let sub_agent_folder = self.run.policy.sub_agent_work_dir.as_ref();
+        let sub_agent_folder = sub_agent_folder.filter(|_| self.session.bounds.is_sub_agent());
         Arc::new(CallContext {
             tenant: caller.tenant.clone(),
             user: caller.user.clone(),
@@ -234,7 +242,9 @@ impl Scope {
             session_id: self.session.id.clone(),
             agent: self.name().clone(),
             has_workspace: workspace.is_some(),
+            storage_left: None,
             work_dir: workspace.unwrap_or_else(|| self.run.extensions.work_dir.clone()),
+            subfolder: sub_agent_folder.cloned(),
             trace: match &self.span {
                 Some(span) => span.trace(request.trace.as_ref()),
                 None => request.trace.clone(),

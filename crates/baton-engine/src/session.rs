@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
     async fn open(scope: &'a Scope, spec: SessionSpec) -> Result<Self, Failure> {
         let budget = Budget::new(&scope.session.bounds, spec.max_turns);
         let needs_prices = reservation::needs_prices(scope);
-        let candidates = scope.run.models.candidates(scope.agent())?;
+        let candidates = scope.models().candidates(scope.agent())?;
         if let Some(unpriced) = candidates.iter().find(|one| needs_prices && one.facts.price.is_none()) {
             return Err(reservation::unpriced(unpriced));
         }

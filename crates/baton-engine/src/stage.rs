@@ -29,7 +29,7 @@ pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let (session_id, parent) = (scope.session.id.clone(), scope.session.id.parent());
     tracing::info!(
         thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
-        parent = parent.as_ref().map_or("", SessionId::as_str), child = %session_id, agent = %scope.name(),
+        parent = parent.as_ref().map_or("", SessionId::as_str), child = %session_id, specialist = %scope.name(),
         hierarchy_level = session_id.level(), "sub_agent_spawned"
     );
     let why = sent.map(|sent| sent.reason.to_string());

@@ -1,14 +1,16 @@
-//! Limits of stored bytes per user and tenant: messages, artifacts and spooled outputs.
+//! Limits of stored bytes per user and tenant: messages, artifacts, spooled outputs and files of workspaces.
 //!
 //! The store keeps a counter per thread, in a row that every message updates anyway. The sums are read when something is to be stored
 //! and the last sum is old; until then, what this process stores is added to it. So the limit can be exceeded by what one message
 //! leads to, and by what other processes store within [`FRESH`].
+//!
+//! Files are measured after each tool call that may have written some. A tool is told how many bytes are left.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use baton_core::{StoreError, TenantId, TenantStore, UserId};
+use baton_core::{StoreError, TenantId, TenantStore, ThreadId, UserId};
 use tokio::time::Instant;
 
 /// How long a sum is used that is below its limit.
@@ -31,20 +33,76 @@ struct Sum {
     read_at: Instant,
 }
 
-/// The sums that were read last, by tenant and user.
-#[derive(Debug, Default)]
-pub(crate) struct StorageSums(Mutex<HashMap<(TenantId, Option<UserId>), Sum>>);
+/// The limits, and the sums that were read last.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    limits: StorageLimits,
+    /// By tenant and user.
+    sums: Mutex<HashMap<(TenantId, Option<UserId>), Sum>>,
+    /// Bytes of the files of threads, as this process has recorded them.
+    files: Mutex<HashMap<(TenantId, ThreadId), u64>>,
+}
 
-impl StorageSums {
+impl Storage {
+    pub(crate) fn new(limits: StorageLimits) -> Self {
+        Self { limits, sums: Mutex::default(), files: Mutex::default() }
+    }
+
+    pub(crate) fn has_limits(&self) -> bool {
+        self.limits != StorageLimits::default()
+    }
+
+    /// Bytes that a user may still store; `None` without limits.
+    pub(crate) async fn left(
+        &self,
+        data: &dyn TenantStore,
+        user: &UserId,
+    ) -> Result<Option<u64>, StoreError> {
+        let mut left: Option<u64> = None;
+        for (limit, user) in [(self.limits.per_user, Some(user)), (self.limits.per_tenant, None)] {
+            let Some(limit) = limit else { continue };
+            let of_limit = limit.saturating_sub(self.sum(data, user, limit, 0).await?);
+            left = Some(left.map_or(of_limit, |left| left.min(of_limit)));
+        }
+        Ok(left)
+    }
+
+    /// Records how many bytes the files of a thread have, if that has changed, and forgets the sums that it is part of.
+    pub(crate) async fn record_files(
+        &self,
+        data: &dyn TenantStore,
+        user: &UserId,
+        thread: ThreadId,
+        bytes: u64,
+    ) -> Result<(), StoreError> {
+        let key = (data.tenant().clone(), thread);
+        let known = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        if known == Some(bytes) {
+            return Ok(());
+        }
+        data.set_file_bytes(thread, bytes).await?;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= SUMS {
+            files.clear();
+        }
+        files.insert(key, bytes);
+        drop(files);
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        for user in [Some(user.clone()), None] {
+            sums.remove(&(data.tenant().clone(), user));
+        }
+        Ok(())
+    }
+
     /// Fails with [`StoreError::StorageFull`] if `adding` more bytes exceed a limit.
     pub(crate) async fn check(
         &self,
-        limits: StorageLimits,
         data: &dyn TenantStore,
         user: &UserId,
         adding: u64,
     ) -> Result<(), StoreError> {
-        let all = [("user", limits.per_user, Some(user)), ("tenant", limits.per_tenant, None)];
+        let StorageLimits { per_user, per_tenant } = self.limits;
+        let all = [("user", per_user, Some(user)), ("tenant", per_tenant, None)];
         for (whose, limit, user) in all {
             let Some(limit) = limit else { continue };
             if self.sum(data, user, limit, adding).await? > limit {
@@ -69,7 +127,7 @@ impl StorageSums {
         let bytes = data.stored_bytes(user).await?;
         let total = bytes.saturating_add(adding);
         let bytes = if total > limit { bytes } else { total };
-        let mut sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         if sums.len() >= SUMS {
             sums.clear();
         }
@@ -78,7 +136,7 @@ impl StorageSums {
     }
 
     fn add_to_known(&self, key: &(TenantId, Option<UserId>), limit: u64, adding: u64) -> Option<u64> {
-        let mut sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = sums.get_mut(key)?;
         let total = sum.bytes.saturating_add(adding);
         let lifetime = if total > limit { FRESH_IF_FULL } else { FRESH };

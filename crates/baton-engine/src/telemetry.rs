@@ -100,8 +100,7 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&InputSource>) -> Span {
     if span.is_disabled() {
         return span;
     }
-    if let Some(first) =
-        scope.run.models.candidates(scope.agent()).ok().and_then(|all| all.into_iter().next())
+    if let Some(first) = scope.models().candidates(scope.agent()).ok().and_then(|all| all.into_iter().next())
     {
         span.record("gen_ai.provider.name", first.provider.provider());
         span.record("gen_ai.request.model", first.model.as_str());

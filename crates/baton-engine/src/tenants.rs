@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::agent::AgentPattern;
 use baton_core::{AgentName, TenantId};
+use tokio::sync::watch;
 
 use crate::agents::Agents;
 use crate::models::ModelRegistry;
@@ -15,6 +16,8 @@ use crate::policy::Policy;
 pub struct TenantSettings {
     /// The agents that the tenant may see and use.
     pub agents: Option<Vec<AgentPattern>>,
+    /// The newest roster of a tenant with agents of its own: those for all, and its own.
+    pub roster: Option<watch::Receiver<Arc<Agents>>>,
     pub policy: Option<Arc<Policy>>,
     pub models: Option<Arc<ModelRegistry>>,
 }
@@ -41,7 +44,13 @@ impl Tenants {
         self.own.get(tenant)?.agents.as_deref()
     }
 
-    /// Whether the tenant has a roster of its own.
+    /// All agents of a tenant before they are restricted: those for all, or its own roster.
+    pub(crate) fn all(&self, tenant: &TenantId, shared: Arc<Agents>) -> Arc<Agents> {
+        let own = self.own.get(tenant).and_then(|own| own.roster.as_ref());
+        own.map_or(shared, |roster| Arc::clone(&roster.borrow()))
+    }
+
+    /// Whether the tenant sees only some of the agents.
     pub fn is_restricted(&self, tenant: &TenantId) -> bool {
         self.patterns(tenant).is_some()
     }
@@ -57,7 +66,8 @@ impl Tenants {
     }
 
     /// The agents that a tenant may use, without references to others. Made once per roster.
-    pub(crate) fn agents(&self, tenant: &TenantId, all: Arc<Agents>) -> Arc<Agents> {
+    pub(crate) fn agents(&self, tenant: &TenantId, shared: Arc<Agents>) -> Arc<Agents> {
+        let all = self.all(tenant, shared);
         let Some(patterns) = self.patterns(tenant) else { return all };
         let mut rosters = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
         match rosters.get(tenant) {

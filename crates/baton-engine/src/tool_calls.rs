@@ -11,7 +11,7 @@ use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Visibility;
 use baton_core::store::{SpooledOutput, StepKind};
-use baton_core::tool::{Effect, Tool, ToolError, ToolOutput};
+use baton_core::tool::{CallContext, Effect, Tool, ToolError, ToolOutput};
 use baton_core::usage::{Cost, Tokens};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
@@ -383,8 +383,31 @@ impl CallBatch<'_> {
         if before == PriorAttempt::Possible && spec.effect == Effect::Writes {
             return Err(ToolError::OutcomeUnknown);
         }
+        let storage_left = match spec.effect {
+            Effect::Writes => storage_left(scope).await?,
+            _ => None,
+        };
+        let result = self.call_within(scope, tool, arguments, storage_left).await;
+        if storage_left.is_some() {
+            measure_files(scope).await;
+        }
+        result
+    }
+
+    async fn call_within(
+        self,
+        scope: &Scope,
+        tool: &Arc<dyn Tool>,
+        arguments: Value,
+        storage_left: Option<u64>,
+    ) -> Result<ToolOutput, ToolError> {
+        let spec = tool.spec();
+        let mut context = scope.call_context();
+        if storage_left.is_some() {
+            context = Arc::new(CallContext { storage_left, ..(*context).clone() });
+        }
         // A panic is a failed call. The run and its other calls continue.
-        let work = AssertUnwindSafe(tool.call(arguments, scope.call_context())).catch_unwind();
+        let work = AssertUnwindSafe(tool.call(arguments, context)).catch_unwind();
         let (own, deadline) = (Instant::now() + spec.timeout.get(), self.limits.deadline);
         let within = tokio::time::timeout_at(own.min(deadline), work);
         let ended = tokio::select! {
@@ -398,6 +421,32 @@ impl CallBatch<'_> {
             Ok(Err(_)) => Err(ToolError::Execution("the tool stopped with an internal error".into())),
             Ok(Ok(result)) => result,
         }
+    }
+}
+
+/// Bytes that may be added to the workspace; `None` without a workspace or limits.
+async fn storage_left(scope: &Scope) -> Result<Option<u64>, ToolError> {
+    let run = &scope.run;
+    if !run.storage.has_limits() || run.extensions.workspaces.is_none() {
+        return Ok(None);
+    }
+    let left = run.storage.left(&*run.store, &run.caller.user).await;
+    left.map_err(|error| ToolError::Execution(format!("cannot find out how much storage is left: {error}")))
+}
+
+/// Records how many bytes the files of the workspace have. If that fails, the next call that may write does it.
+async fn measure_files(scope: &Scope) {
+    let (run, caller) = (&scope.run, &scope.run.caller);
+    let Some(workspaces) = &run.extensions.workspaces else { return };
+    let recorded = match workspaces.size(&caller.tenant, caller.thread_id).await {
+        Ok(bytes) => {
+            let recording = run.storage.record_files(&*run.store, &caller.user, caller.thread_id, bytes);
+            recording.await.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = recorded {
+        tracing::warn!(thread = %caller.thread_id, %error, "the files of a workspace are not counted");
     }
 }
 

@@ -107,7 +107,7 @@ pub(crate) async fn run_turn(
     if let Some(taken) = scope.step().finished()? {
         return Ok(taken);
     }
-    let model_timeouts = scope.run.models.timeouts;
+    let model_timeouts = scope.models().timeouts;
     let attempts = model_timeouts.attempts.max(1);
     // Not multiplied for slow models: how fast a model is says nothing about how long its server takes to start.
     let patience = Instant::now() + scope.agent().limits.timeout.get();
@@ -271,7 +271,7 @@ impl<'a> Chunks<'a> {
         scope: &'a Scope,
         deadline: Instant,
     ) -> Self {
-        let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.models.timeouts;
+        let ModelTimeouts { first_chunk, between_chunks, .. } = scope.models().timeouts;
         let CallTimeouts { first_token, silence, factor, .. } = candidate.facts.timeouts;
         let first_chunk = first_token.unwrap_or(first_chunk.saturating_mul(factor.get()));
         let between_chunks = silence.unwrap_or(between_chunks.saturating_mul(factor.get()));

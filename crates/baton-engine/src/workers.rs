@@ -284,7 +284,7 @@ impl Engine {
             self.parts.live.changed(tenant, thread);
             // A run that waited had no process that could cancel what it waited for.
             let approvals = store.run_approvals(run).await?;
-            remote_question::cancel_tasks(&self.parts.extensions, &self.all_agents(), &approvals);
+            remote_question::cancel_tasks(&self.parts.extensions, &self.all_agents_of(tenant), &approvals);
         }
         Ok(status)
     }

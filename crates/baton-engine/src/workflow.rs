@@ -70,7 +70,7 @@ pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<EventKind
 /// The rules that lead the user through the agent's workflow, if its model's provider has such rules.
 pub(crate) fn guide(scope: &Scope) -> Option<Arc<dyn WorkflowGuide>> {
     scope.agent().workflow.as_ref()?;
-    scope.run.models.guide(scope.agent())
+    scope.models().guide(scope.agent())
 }
 
 /// Advances a holder's workflow as far as it can without input, before the model's first turn. The model then sees the results of

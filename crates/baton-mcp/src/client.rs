@@ -185,6 +185,11 @@ impl McpClient {
         context.tenant == self.tenant && self.workspace.as_ref().is_none_or(is_own)
     }
 
+    /// Whether the server is a process that can write files of a thread's workspace.
+    pub fn has_workspace(&self) -> bool {
+        self.workspace.is_some()
+    }
+
     pub fn server(&self) -> &McpServer {
         &self.server
     }

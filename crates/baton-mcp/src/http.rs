@@ -1,4 +1,6 @@
-//! A server behind streamable HTTP. Sessions and streams are rmcp's work.
+//! A server behind streamable HTTP. Sessions and streams are rmcp's work, the answers to requests are read in [`answer`].
+
+mod answer;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +9,13 @@ use std::time::Duration;
 
 use ::http::{HeaderName, HeaderValue};
 use indexmap::IndexMap;
-use reqwest::Url;
+use reqwest::header::ACCEPT;
 use reqwest::redirect::{Action, Attempt, Policy};
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage};
+use reqwest::{RequestBuilder, Url};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::{BoxedSseResponse, SseRetryPolicy};
+use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
@@ -23,6 +27,7 @@ use crate::stdout::MAX_LINE_BYTES;
 const RECONNECTS: usize = 3;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 const MAX_REDIRECTS: usize = 5;
+const ACCEPTED: &str = "text/event-stream, application/json";
 
 pub(crate) type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 type HttpError = StreamableHttpError<reqwest::Error>;
@@ -77,7 +82,7 @@ impl SseRetryPolicy for Reconnects {
     }
 }
 
-/// rmcp's client, with the one answer put right that would leave a call waiting forever.
+/// rmcp's client, with limits on what it reads.
 #[derive(Clone)]
 pub(crate) struct HttpClient(reqwest::Client);
 
@@ -90,9 +95,9 @@ impl HttpClient {
         }
         reqwest::Client::builder()
             .redirect(Policy::custom(follow_at_home))
-            // rmcp reads answers as a whole: a compressed one could be a thousand times larger than what was sent.
+            // Bodies are limited as they arrive: a compressed one could be a thousand times larger than what was sent.
             .no_gzip()
-            // rmcp does not read every answer to its end, which stalls connections that are used again.
+            // Not every answer is read to its end, which stalls connections that are used again.
             .pool_max_idle_per_host(0)
             .build()
             .map(Self)
@@ -126,6 +131,7 @@ impl StreamableHttpClient for HttpClient {
         self.post_message_with_max_sse_event_size(uri, message, session, token, headers, limit).await
     }
 
+    /// Not rmcp's: that one reads a body to its end, however long it is.
     async fn post_message_with_max_sse_event_size(
         &self,
         uri: Arc<str>,
@@ -135,26 +141,16 @@ impl StreamableHttpClient for HttpClient {
         headers: Headers,
         limit: usize,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let asked = match &message {
-            JsonRpcMessage::Request(request) => Some(request.id.clone()),
-            _ => None,
-        };
         let in_session = session.is_some();
-        let answer =
-            self.0.post_message_with_max_sse_event_size(uri, message, session, token, headers, limit).await?;
-        match answer {
-            // Nobody waits for an error that does not say whose it is. It means that the request was not even read.
-            StreamableHttpPostResponse::Json(JsonRpcMessage::Error(mut error), session)
-                if error.id.is_none() =>
-            {
-                if in_session && is_lost_session(&error.error) {
-                    return Err(StreamableHttpError::SessionExpired);
-                }
-                error.id = asked;
-                Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), session))
-            }
-            other => Ok(other),
+        let mut request = with_headers(self.0.post(&*uri), headers)?.header(ACCEPT, ACCEPTED);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
         }
+        if let Some(session) = session {
+            request = request.header(HEADER_SESSION_ID, &*session);
+        }
+        let response = request.json(&message).send().await?;
+        answer::read(response, &message, in_session, limit).await
     }
 
     async fn delete_session(
@@ -181,11 +177,16 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// A server that was started anew knows no old sessions. The protocol wants status 404 for that; many servers answer
-/// 400 with such a text instead.
-fn is_lost_session(error: &ErrorData) -> bool {
-    let message = error.message.to_lowercase();
-    message.contains("session") || message.contains("not initialized")
+/// Headers that the protocol sets. The version is among rmcp's own headers of a request.
+const RESERVED: [&str; 3] = ["accept", HEADER_SESSION_ID, HEADER_LAST_EVENT_ID];
+
+fn with_headers(request: RequestBuilder, headers: Headers) -> Result<RequestBuilder, HttpError> {
+    headers.into_iter().try_fold(request, |request, (name, value)| {
+        if RESERVED.iter().any(|reserved| name.as_str().eq_ignore_ascii_case(reserved)) {
+            return Err(StreamableHttpError::ReservedHeaderConflict(name.to_string()));
+        }
+        Ok(request.header(name, value))
+    })
 }
 
 /// Whether the server certainly did not act on the request.

@@ -13,8 +13,10 @@ use crate::process::Tail;
 
 /// One message. Far above what a model can read, and what a call's text is cut to.
 pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// A line that goes on for longer has no end: the server is not listened to any more.
+const MAX_SKIPPED_BYTES: usize = 4 * MAX_LINE_BYTES;
 /// JSON-RPC leaves this range to implementations.
-const TOO_LONG: i32 = -32_099;
+pub(crate) const TOO_LONG: i32 = -32_099;
 const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Stdout<R> {
@@ -26,8 +28,12 @@ pub(crate) struct Stdout<R> {
 
 impl<R> Stdout<R> {
     pub fn new(inner: R, noise: Tail) -> Self {
-        let lines =
-            OutputLines { limit: MAX_LINE_BYTES, noise, line: OutputLine::default(), out: Vec::new() };
+        let lines = OutputLines {
+            limit: MAX_LINE_BYTES,
+            skipped: MAX_SKIPPED_BYTES,
+            noise,
+            ..OutputLines::default()
+        };
         Self { inner, lines, chunk: vec![0; CHUNK_BYTES].into(), given: 0 }
     }
 }
@@ -42,6 +48,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Stdout<R> {
         while this.given == this.lines.out.len() {
             this.lines.out.clear();
             this.given = 0;
+            // The reader takes this for the end of the output, and stops the server.
+            if this.lines.is_endless {
+                return Poll::Ready(Ok(()));
+            }
             let mut chunk = ReadBuf::new(&mut this.chunk);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
             if chunk.filled().is_empty() {
@@ -59,8 +69,12 @@ impl<R: AsyncRead + Unpin> AsyncRead for Stdout<R> {
 }
 
 /// The bytes of messages pass through as they come, so that no line is held twice.
+#[derive(Default)]
 struct OutputLines {
     limit: usize,
+    /// Bytes of a line until it is taken for endless.
+    skipped: usize,
+    is_endless: bool,
     noise: Tail,
     line: OutputLine,
     out: Vec<u8>,
@@ -94,8 +108,19 @@ impl OutputLines {
             self.extend(content);
             if ended {
                 self.end_line();
+            } else if self.line.bytes > self.skipped {
+                self.cut_off();
+                return;
             }
         }
+    }
+
+    /// Answers the call of an endless line if its id is known, and ends the output.
+    fn cut_off(&mut self) {
+        let text = format!("a line of more than {} bytes, which was not read to its end", self.skipped);
+        self.noise.push(text.as_bytes());
+        self.end_line();
+        self.is_endless = true;
     }
 
     fn extend(&mut self, content: &[u8]) {
@@ -234,12 +259,9 @@ mod tests {
         let results: Vec<_> = (1..=text.len())
             .map(|size| {
                 let noise = Tail::default();
-                let mut lines = OutputLines {
-                    limit: 60,
-                    noise: noise.clone(),
-                    line: OutputLine::default(),
-                    out: Vec::new(),
-                };
+                let noise_of = noise.clone();
+                let mut lines =
+                    OutputLines { limit: 60, skipped: 4000, noise: noise_of, ..OutputLines::default() };
                 text.as_bytes().chunks(size).for_each(|piece| lines.feed(piece));
                 lines.finish();
                 // Half of a long line passes before its length is known; how much depends on the pieces.
@@ -278,5 +300,24 @@ mod tests {
         for dropped in [format!(r#"{{"method":"m","id":7,"t":"{long}"}}"#), format!(r#"{{"t":"{long}"}}"#)] {
             assert_eq!(filtered(&format!("{dropped}\n{{\"id\":3}}\n")).0, "{\"id\":3}");
         }
+    }
+
+    #[test]
+    fn an_endless_line_ends_the_output() {
+        let noise = Tail::default();
+        let mut lines =
+            OutputLines { limit: 60, skipped: 200, noise: noise.clone(), ..OutputLines::default() };
+        lines.feed(br#"{"id":7,"result":""#);
+        lines.feed(&[b'x'; 150]);
+        assert!(!lines.is_endless);
+        lines.feed(&[b'x'; 150]);
+        assert!(lines.is_endless);
+        let out = String::from_utf8(lines.out).unwrap();
+        assert!(
+            out.lines().last().unwrap().starts_with(r#"{"error":{"code":-32099"#)
+                || out.contains(r#""id":7,"error""#),
+            "{out}"
+        );
+        assert_eq!(noise.text(), "a line of more than 200 bytes, which was not read to its end");
     }
 }

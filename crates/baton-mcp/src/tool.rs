@@ -85,6 +85,11 @@ impl McpTool {
         if !self.client.serves(context) {
             return Err(ToolError::NotPermitted("this tool belongs to another tenant or thread".to_owned()));
         }
+        let is_full = context.storage_left == Some(0);
+        if is_full && self.client.has_workspace() && self.offer.spec.effect == Effect::Writes {
+            let reason = "the storage of the user or tenant is full; delete files or conversations first";
+            return Err(ToolError::Limit(reason.to_owned()));
+        }
         let request = traced(CallToolRequestParams::new(self.offer.name.clone()), context.trace.as_ref());
         match arguments {
             Value::Object(arguments) => Ok(request.with_arguments(arguments)),

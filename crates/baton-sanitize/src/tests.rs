@@ -535,7 +535,7 @@ fn pieces() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever the specification's expressions match is masked: all its letters and digits.
+    /// I1: whatever the specification's expressions match is masked: all its letters and digits.
     #[test]
     fn h2_covers_the_specification(text in pieces()) {
         let found = super::found(&text, Mask::Everything);

@@ -1,5 +1,6 @@
 //! State shared by all handlers. Cheap to clone.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,11 +35,16 @@ pub type Choose = Box<
         + Sync,
 >;
 
+/// The newest rosters of tenants with agents of their own.
+pub type TenantRosters = HashMap<TenantId, watch::Receiver<RosterState>>;
+
 /// The components of the server.
 pub struct ServerParts {
     pub engine: Arc<Engine>,
     /// The newest roster, for display. Runs get theirs from the engine.
     pub roster: watch::Receiver<RosterState>,
+    /// The same of tenants with agents of their own.
+    pub tenant_rosters: TenantRosters,
     pub choose: Choose,
     pub inspect: Inspect,
     /// The instance that also observes the engine.
@@ -53,6 +59,7 @@ pub struct App(Arc<AppInner>);
 pub struct AppInner {
     pub engine: Arc<Engine>,
     pub roster: watch::Receiver<RosterState>,
+    tenant_rosters: TenantRosters,
     pub choose: Choose,
     pub inspect: Inspect,
     pub metrics: Arc<Metrics>,
@@ -68,7 +75,7 @@ pub struct AppInner {
     /// The requirements of each route.
     pub access: Access,
     /// Built once per roster and shared by all streams.
-    profiles: Mutex<Option<(Arc<Agents>, Arc<AgentProfiles>)>>,
+    profiles: Mutex<HashMap<Option<TenantId>, (Arc<Agents>, Arc<AgentProfiles>)>>,
     /// Cancelled when shutdown begins: no new work is accepted.
     pub draining: CancellationToken,
     /// Cancelled at the end of shutdown: streams ask their clients to reconnect, and end.
@@ -84,7 +91,8 @@ impl App {
 
     /// Adds routes beside the native ones. They use the same guards and must declare their requirements as well.
     pub fn with_doors(parts: ServerParts, doors: OpenApiRouter<Self>) -> Self {
-        let ServerParts { engine, roster, choose, inspect, metrics, settings, version } = parts;
+        let ServerParts { engine, roster, tenant_rosters, choose, inspect, metrics, settings, version } =
+            parts;
         let identity = Authenticator::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
         let streams = StreamPermits::new(&settings.limits, settings.auth.mode);
@@ -95,6 +103,7 @@ impl App {
         Self(Arc::new(AppInner {
             engine,
             roster,
+            tenant_rosters,
             choose,
             inspect,
             metrics,
@@ -152,15 +161,22 @@ impl AppInner {
         (self.choose)(Some(&caller.tenant), &self.agents(caller), message)
     }
 
-    /// Display data of the agents of all tenants. A stream shows only those that its thread involves.
-    pub fn profiles(&self) -> Arc<AgentProfiles> {
-        let agents = self.engine.all_agents();
+    /// The newest agent files of the caller's tenant.
+    pub fn roster_of(&self, caller: &Principal) -> RosterState {
+        self.tenant_rosters.get(&caller.tenant).unwrap_or(&self.roster).borrow().clone()
+    }
+
+    /// Display data of all agents of the caller's tenant. A stream shows only those that its thread involves.
+    pub fn profiles(&self, caller: &Principal) -> Arc<AgentProfiles> {
+        let agents = self.engine.all_agents_of(&caller.tenant);
+        // Tenants without agents of their own share an entry.
+        let tenant = Some(&caller.tenant).filter(|tenant| self.tenant_rosters.contains_key(*tenant));
         let mut known = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
+        match known.get(&tenant.cloned()) {
             Some((of, profiles)) if Arc::ptr_eq(of, &agents) => Arc::clone(profiles),
             _ => {
                 let profiles = Arc::new(AgentProfiles::of(agents.values().map(|agent| &**agent)));
-                *known = Some((agents, Arc::clone(&profiles)));
+                known.insert(tenant.cloned(), (agents, Arc::clone(&profiles)));
                 profiles
             }
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -65,6 +66,8 @@ pub struct Server {
     app: App,
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
+    /// Makes the server read its certificate again. Without TLS it has no effect.
+    pub reload_tls: Arc<Notify>,
     pub address: SocketAddr,
 }
 
@@ -78,12 +81,14 @@ impl Server {
         if settings.tls.is_none() && !settings.behind_proxy && !address.ip().is_loopback() {
             return Err(ServeError::Unencrypted(address));
         }
-        let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
+        let reload_tls = Arc::<Notify>::default();
+        let tls = settings.tls.clone().map(|tls| Tls::load(tls, Arc::clone(&reload_tls))).transpose()?;
+        let tls = tls.map(Arc::new);
         files::raise_fd_limit(settings.limits.max_connections.saturating_add(RESERVE));
         let failed = |error| ServeError::Listen { address, error };
         let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { app, listener, tls, address })
+        Ok(Self { app, listener, tls, reload_tls, address })
     }
 
     /// Serves until `end` resolves, then drains: accepts no new work, finishes or abandons the active runs, and asks streams to

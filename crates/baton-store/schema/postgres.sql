@@ -47,7 +47,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Nobody changes or removes what is in the trail.
+-- Nothing changes what is in the trail, and only the functions of retention below remove something.
 REVOKE UPDATE, DELETE ON audit FROM baton_app;
 REVOKE UPDATE ON audit_threads FROM baton_app;
 REVOKE UPDATE, DELETE ON audit_names FROM baton_app;
@@ -145,6 +145,37 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT c.tenant FROM audit_chains c GROUP BY c.tenant
     HAVING sum(CASE WHEN c.chain < 16 THEN c.entries ELSE -c.entries END) <> 0
         OR ($1 <> '' AND bool_or(c.chain = 16 AND c.entries > 0 AND c.key_id <> $1))
+$$;
+
+-- Retention of the audit trail. Each removes rows of the caller's tenant only, and only what the record of the truncation will cover:
+-- verification reports any other removal.
+CREATE OR REPLACE FUNCTION audit_remove(of_tenant TEXT, of_chain BIGINT, up_to BIGINT) RETURNS BIGINT
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    WITH removed AS (
+        DELETE FROM audit
+        WHERE tenant = $1 AND tenant = current_setting('baton.tenant', true) AND chain = $2 AND number <= $3
+        RETURNING 1
+    ) SELECT count(*) FROM removed
+$$;
+
+CREATE OR REPLACE FUNCTION audit_remove_seals(of_tenant TEXT, up_to BIGINT) RETURNS BIGINT
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    WITH removed AS (
+        DELETE FROM audit_seals
+        WHERE tenant = $1 AND tenant = current_setting('baton.tenant', true) AND number <= $2
+        RETURNING 1
+    ) SELECT count(*) FROM removed
+$$;
+
+CREATE OR REPLACE FUNCTION audit_remove_name(of_tenant TEXT, of_name TEXT, up_to BIGINT) RETURNS BIGINT
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    WITH removed AS (
+        DELETE FROM audit_names AS n
+        WHERE n.tenant = $1 AND n.tenant = current_setting('baton.tenant', true) AND n.name = $2 AND n.at <= $3
+            AND NOT EXISTS (
+                SELECT 1 FROM audit AS a WHERE a.tenant = n.tenant AND a.chain = n.chain AND a.number = n.number)
+        RETURNING 1
+    ) SELECT count(*) FROM removed
 $$;
 
 DO $$

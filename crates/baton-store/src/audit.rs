@@ -3,7 +3,7 @@
 //!
 //! - [`chain`]: the chain of an entry, and the hashes. [`stored`]: entries as rows. [`ends`]: the last position of each chain.
 //! - [`seal`]: one signature over all chains, about once a second. [`keys`]: the keys that sign.
-//! - [`verify`]: recomputes the hashes. [`checkpoint`]: where the last verification ended.
+//! - [`verify`]: recomputes the hashes. [`checkpoint`]: where the last verification ended. [`truncation`]: removes the oldest entries.
 //! - [`list`]: entries of all chains in one order. [`find`]: which rows have entries about a thread or of an actor or action.
 //! - [`people`]: names, which are not part of the entries.
 
@@ -16,6 +16,7 @@ mod list;
 mod people;
 pub(crate) mod seal;
 mod stored;
+pub(crate) mod truncation;
 mod verify;
 
 use std::collections::BTreeMap;

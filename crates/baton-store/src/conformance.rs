@@ -82,6 +82,7 @@ macro_rules! each_property {
             lifecycle::h9_an_expired_thread_is_deleted_unless_something_is_open,
             lifecycle::h9_events_of_old_runs_are_removed,
             lifecycle::h9_an_erased_user_leaves_only_costs,
+            lifecycle::a15_bytes_of_files_are_stored_bytes,
             lifecycle::one_process_has_a_duty,
             threads::whoever_works_on_a_deleted_thread_notices,
             history::a12_recent_messages_are_the_last_in_order,

@@ -10,6 +10,7 @@ use baton_core::{RunId, StoreError, ThreadId, UserId};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::audit::truncation;
 use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::threads;
@@ -55,6 +56,16 @@ impl Lifecycle for Tenant {
         })
     }
 
+    fn expired_audit(&self, before: Timestamp) -> Pending<'_, Option<u64>> {
+        self.read(before, |tx, before| Box::pin(truncation::expired(tx, *before)))
+    }
+
+    fn truncate_audit(&self, before: Timestamp, seal: u64) -> Pending<'_, bool> {
+        self.write(JobSubject::Tenant, (before, seal), |tx, (before, seal)| {
+            Box::pin(truncation::remove_batch(tx, *before, *seal))
+        })
+    }
+
     fn begin_erasure(&self, user: &UserId, entry: AuditEntry) -> Pending<'_, Erasure> {
         self.write(JobSubject::Tenant, (user.clone(), entry), |tx, (user, entry)| {
             Box::pin(erasure::begin(tx, user, entry))
@@ -67,6 +78,12 @@ impl Lifecycle for Tenant {
 
     fn finish_erasure(&self, erasure: Uuid) -> Pending<'_, ()> {
         Box::pin(erasure::finish(self, erasure))
+    }
+
+    fn set_file_bytes(&self, thread: ThreadId, bytes: u64) -> Pending<'_, ()> {
+        self.write(JobSubject::Thread(thread), (thread, bytes), |tx, (thread, bytes)| {
+            Box::pin(set_file_bytes(tx, *thread, *bytes))
+        })
     }
 
     fn stored_bytes(&self, user: Option<&UserId>) -> Pending<'_, u64> {
@@ -87,11 +104,20 @@ async fn expired(tx: &Tx<'_>, before: Timestamp, limit: u32) -> Result<Vec<Threa
     tx.query(EXPIRED, params![before, limit]).await?.iter().map(|row| row.parse(0)).collect()
 }
 
-const BYTES: &str = "SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM thread_work WHERE tenant = $1";
+const BYTES: &str =
+    "SELECT CAST(coalesce(sum(bytes + file_bytes), 0) AS BIGINT) FROM thread_work WHERE tenant = $1";
 
 const BYTES_OF_USER: &str =
-    "SELECT CAST(coalesce(sum(w.bytes), 0) AS BIGINT) FROM threads AS t CROSS JOIN thread_work AS w
+    "SELECT CAST(coalesce(sum(w.bytes + w.file_bytes), 0) AS BIGINT) FROM threads AS t CROSS JOIN thread_work AS w
     WHERE t.tenant = $1 AND t.user_id = $2 AND w.tenant = $1 AND w.thread_id = t.thread_id";
+
+const SET_FILE_BYTES: &str =
+    "UPDATE thread_work SET file_bytes = $3 WHERE tenant = $1 AND thread_id = $2 AND file_bytes <> $3";
+
+async fn set_file_bytes(tx: &Tx<'_>, thread: ThreadId, bytes: u64) -> Result<(), StoreError> {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX / 2);
+    tx.execute(SET_FILE_BYTES, params![thread, bytes]).await.map(drop)
+}
 
 async fn stored_bytes(tx: &Tx<'_>, user: Option<&UserId>) -> Result<u64, StoreError> {
     let row = match user {

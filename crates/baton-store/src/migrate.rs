@@ -15,7 +15,10 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0004_skills.sql"),
     include_str!("../schema/0005_lifecycle.sql"),
     include_str!("../schema/0006_audit_keys.sql"),
-    include_str!("../schema/0007_hops.sql"),
+    include_str!("../schema/0007_audit_truncations.sql"),
+    include_str!("../schema/0008_file_bytes.sql"),
+    include_str!("../schema/0009_audit_names_signed.sql"),
+    include_str!("../schema/0010_hops.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.

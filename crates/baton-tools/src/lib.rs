@@ -6,9 +6,11 @@
 //! - [`schema`]: arguments in and out of JSON. [`offload`]: work that blocks, off the async threads.
 //! - [`work_dir`]: the folder that file tools cannot leave; [`read_file`], [`write_file`] and [`list_files`] use it.
 //! - [`protected`]: what they leave alone even there. [`workspaces`]: the work folders of threads.
+//! - [`documents`]: the text of PDF and office documents, for `read_file` and searches.
 //! - [`search_docs`] over [`search`]: documents as sections, ranked.
 //! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
-//! - [`shell`]: one command in a sandbox.
+//! - [`web_search`]: a search engine. [`wiki`]: MediaWiki. Both over `service`: JSON of configured servers.
+//! - [`shell`] and [`python`] over [`process`]: one program in a sandbox.
 //! - [`skills`]: Agent Skills, of files and of the store; [`write_skill`], [`validate_skill`] and [`save_skill`] make them.
 //! - [`read_output`]: more of an output that was too long for a model, from the store.
 //! - [`ask_user`]: a question that the engine puts to a person.
@@ -18,20 +20,26 @@
 
 pub mod ask_user;
 pub mod builtin;
+pub mod documents;
 pub mod list_files;
 pub mod offload;
+pub mod process;
 pub mod protected;
+pub mod python;
 pub mod read_file;
 pub mod read_output;
 pub mod save_skill;
 pub mod schema;
 pub mod search;
 pub mod search_docs;
+mod service;
 pub mod shell;
 pub mod skills;
 pub mod validate_skill;
 pub mod web;
 pub mod web_fetch;
+pub mod web_search;
+pub mod wiki;
 pub mod work_dir;
 pub mod workspaces;
 pub mod write_file;

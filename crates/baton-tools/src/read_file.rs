@@ -1,4 +1,4 @@
-//! `read_file`: a text file of the work folder, page by page.
+//! `read_file`: a text file or document of the work folder, page by page.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::SKILLS_DIR;
-use crate::offload::offload;
+use crate::documents::{self, DocumentError, DocumentReader};
+use crate::offload::{Abandoned, offload};
 use crate::schema::{arguments, object};
 use crate::search_docs::DocFolders;
 use crate::work_dir::{PathError, WorkDir};
@@ -30,6 +31,7 @@ pub struct ReadFile {
     docs: DocFolders,
     /// The folder of the skills that all tenants share.
     skills: Option<PathBuf>,
+    reader: DocumentReader,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,7 +45,8 @@ impl Default for ReadFile {
     fn default() -> Self {
         let spec = ToolSpec {
             name: "read_file".to_owned(),
-            description: "Reads a text file of the work folder. Long files come in pages of lines; the first line of the \
+            description: "Reads a text file of the work folder, or the text of a PDF, Word, Excel, PowerPoint or OpenDocument file. \
+                          Long files come in pages of lines; the first line of the \
                           result says which lines it holds and where to read on. Use list_files first when you do not know \
                           the path. A document that search_docs found is read by the path that it showed. Hidden files, baton.toml \
                           and the agent folders are protected and refused."
@@ -58,17 +61,18 @@ impl Default for ReadFile {
             ),
             effect: Effect::ReadOnly,
             risk: Risk::Low,
-            timeout: HumanDuration::from_secs(30),
+            timeout: HumanDuration::from_secs(60),
         };
-        Self { spec, protected: Vec::new(), docs: DocFolders::default(), skills: None }
+        let reader = DocumentReader::default();
+        Self { spec, protected: Vec::new(), docs: DocFolders::default(), skills: None, reader }
     }
 }
 
 impl ReadFile {
     /// Leaves what is at or below the protected paths alone, beside hidden files and `baton.toml`. Reads shared documents and the
     /// files of shared skills as well.
-    pub fn new(protected: Vec<PathBuf>, docs: DocFolders, skills: PathBuf) -> Self {
-        Self { protected, docs, skills: Some(skills), ..Self::default() }
+    pub fn new(protected: Vec<PathBuf>, docs: DocFolders, skills: PathBuf, reader: DocumentReader) -> Self {
+        Self { protected, docs, skills: Some(skills), reader, ..Self::default() }
     }
 }
 
@@ -93,9 +97,10 @@ impl Tool for ReadFile {
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let protected = self.protected.clone();
         let shared = self.shared(&context.tenant);
+        let reader = self.reader.clone();
         Box::pin(async move {
             let wanted: ReadFileArguments = arguments(input)?;
-            let text = offload(move |_| {
+            let text = offload(move |abandoned| {
                 let file = WorkDir::of(&context, &protected)?.file(&wanted.path);
                 let file = match file {
                     Err(error @ (PathError::Missing(_) | PathError::Protected(_))) => {
@@ -103,7 +108,11 @@ impl Tool for ReadFile {
                     }
                     file => file,
                 };
-                read(&file?, &wanted)
+                let file = file?;
+                if documents::is_document(&file) {
+                    return read_document(file, &wanted, &reader, abandoned);
+                }
+                read(&file, &wanted)
             });
             Ok(text.await?.into())
         })
@@ -116,6 +125,25 @@ fn document(shared: &[(String, PathBuf)], protected: &[PathBuf], path: &str) -> 
         let below = path.strip_prefix(name)?.strip_prefix('/')?;
         WorkDir::open(dir, protected).and_then(|dir| dir.file(below)).ok()
     })
+}
+
+/// The text of a document in pages of lines.
+fn read_document(
+    file: File,
+    wanted: &ReadFileArguments,
+    reader: &DocumentReader,
+    abandoned: &Abandoned,
+) -> Result<String, ToolError> {
+    let path = &wanted.path;
+    let text = reader.read(file, abandoned).map_err(|error| match error {
+        DocumentError::Unknown => ToolError::Execution(format!("`{path}` is not a text file")),
+        DocumentError::Cancelled => ToolError::Cancelled,
+        DocumentError::TooLarge | DocumentError::Limits => ToolError::Limit(format!("`{path}`: {error}")),
+        _ => ToolError::Execution(format!("`{path}`: {error}")),
+    })?;
+    let mut page = LinePage::new(wanted);
+    text.lines().for_each(|line| page.take(line));
+    Ok(page.finish(path))
 }
 
 fn read(file: &File, wanted: &ReadFileArguments) -> Result<String, ToolError> {

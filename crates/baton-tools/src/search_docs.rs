@@ -9,9 +9,10 @@ use baton_core::{CallContext, HumanDuration, TenantId, Tool, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::documents::DocumentReader;
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::search::corpus::{Corpus, read};
+use crate::search::Corpus;
 use crate::search::passage::passage;
 use crate::search::{Hit, Index};
 
@@ -51,7 +52,7 @@ struct SearchDocsArguments {
 
 impl SearchDocs {
     /// Leaves out what is at or below the protected paths. Nothing is read before the first question.
-    pub fn new(docs: DocFolders, protected: &[PathBuf]) -> Self {
+    pub fn new(docs: DocFolders, protected: &[PathBuf], reader: &DocumentReader) -> Self {
         let spec = ToolSpec {
             name: "search_docs".to_owned(),
             description: "Searches the documentation and returns the sections that fit best, each with its file, headings, \
@@ -70,7 +71,7 @@ impl SearchDocs {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(60),
         };
-        let corpus = |dirs| Arc::new(Corpus::new(dirs, protected.to_vec()));
+        let corpus = |dirs| Arc::new(Corpus::new(dirs, protected.to_vec(), reader.clone()));
         let tenants = docs.tenants.into_iter().map(|(tenant, dirs)| (tenant, corpus(dirs)));
         Self { spec, tenants: tenants.collect(), shared: corpus(docs.shared) }
     }
@@ -108,9 +109,7 @@ impl Tool for SearchDocs {
 fn listing(hits: &[Hit], query: &str) -> String {
     let entries = hits.iter().enumerate().map(|(index, hit)| {
         let path: String = hit.headings.iter().map(|heading| format!(" › {heading}")).collect();
-        // A file that shrank since it was indexed is found again by the next question.
-        let text = read(&hit.path).unwrap_or_default();
-        let shown = passage(text.get(hit.range.clone()).unwrap_or_default(), query);
+        let shown = passage(&hit.section_text(), query);
         format!("[{}] {}{path} (line {})\n{shown}", index + 1, hit.source, hit.line)
     });
     entries.collect::<Vec<_>>().join("\n\n")

@@ -1,66 +1,19 @@
 //! `shell`: one command in the work folder, in a sandbox.
 
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
-use baton_sandbox::{Launcher, Limits, Sandbox};
+use baton_core::{CallContext, Tool, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
-mod group;
-mod output;
-
-use group::ProcessGroup;
-use output::{ShellOutput, ShellPipes};
-
-use crate::offload::offload;
+use crate::process::{self, ProcessSettings, Program};
 use crate::schema::{arguments, object};
-use crate::work_dir::create_private;
-
-/// How long output is waited for after the command ended. It is there already, unless a process that left the group
-/// still holds the pipe.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// What a command sees of the server's environment, beside what is configured.
-pub const ENVIRONMENT: &[&str] = &["PATH", "HOME", "LANG"];
-
-/// How commands run. The tool exists only where an operator asked for it.
-#[derive(Debug, Clone)]
-pub struct ShellSettings {
-    /// Further names of environment variables that commands may see.
-    pub environment: Vec<String>,
-    pub timeout: HumanDuration,
-    /// `None` runs commands with all rights of the server.
-    pub sandbox: Option<ShellSandbox>,
-}
-
-impl Default for ShellSettings {
-    fn default() -> Self {
-        Self { environment: Vec::new(), timeout: HumanDuration::from_mins(2), sandbox: None }
-    }
-}
-
-/// What commands may use, beside the work folder and the files of the system.
-#[derive(Debug, Clone)]
-pub struct ShellSandbox {
-    pub launcher: Arc<Launcher>,
-    pub network: bool,
-    /// Files and folders that commands can read and execute.
-    pub read_only: Vec<PathBuf>,
-    /// Files of the server that commands do not see where they are in the work folder.
-    pub hidden: Vec<PathBuf>,
-    pub limits: Limits,
-}
 
 #[derive(Debug)]
 pub struct Shell {
     spec: ToolSpec,
-    settings: Arc<ShellSettings>,
+    settings: Arc<ProcessSettings>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,7 +22,7 @@ struct ShellArguments {
 }
 
 impl Shell {
-    pub fn new(settings: ShellSettings) -> Self {
+    pub fn new(settings: ProcessSettings) -> Self {
         let spec = ToolSpec {
             name: "shell".to_owned(),
             description: format!(
@@ -86,10 +39,7 @@ impl Shell {
             ),
             effect: Effect::Writes,
             risk: Risk::High,
-            // Longer than the limit inside, so that the limit inside is the one that is met.
-            timeout: HumanDuration::from_secs(
-                settings.timeout.get().as_secs().saturating_add(5 + GRACE.as_secs()),
-            ),
+            timeout: settings.tool_timeout(),
         };
         Self { spec, settings: Arc::new(settings) }
     }
@@ -108,108 +58,9 @@ impl Tool for Shell {
         let settings = self.settings.clone();
         Box::pin(async move {
             let ShellArguments { command } = arguments(input)?;
-            let limit = settings.timeout;
-            let done = tokio::time::timeout(limit.get(), run(&command, &settings, &context)).await;
-            Ok(done.map_err(|_| ToolError::Timeout(limit))??.into())
+            let arguments = vec!["-c".into(), command.into()];
+            let program = Program { path: "sh".to_owned(), arguments, input: None };
+            Ok(process::run(program, &settings, &context).await?.into())
         })
     }
-}
-
-/// Dropping the future ends the whole group.
-async fn run(
-    command: &str,
-    settings: &ShellSettings,
-    context: &Arc<CallContext>,
-) -> Result<String, ToolError> {
-    let failed = |error: std::io::Error| ToolError::Execution(format!("the command could not run: {error}"));
-    let mut child = prepare(command, settings, context).await?.spawn().map_err(failed)?;
-    // Declared after the child and so dropped before it: the leader's id is not free for others until it is reaped.
-    let group = ProcessGroup::led_by(&child);
-    let mut pipes = ShellPipes::of(&mut child);
-    let mut output = ShellOutput::default();
-    let status = loop {
-        tokio::select! {
-            status = child.wait() => break status.map_err(failed)?,
-            () = pipes.read(&mut output), if pipes.is_open() => {}
-        }
-    };
-    // What the command left in the background ends here.
-    drop(group);
-    let rest = async {
-        while pipes.is_open() {
-            pipes.read(&mut output).await;
-        }
-    };
-    let _ = tokio::time::timeout(GRACE, rest).await;
-    Ok(output.shown(status))
-}
-
-async fn prepare(
-    command: &str,
-    settings: &ShellSettings,
-    context: &Arc<CallContext>,
-) -> Result<Command, ToolError> {
-    let environment = environment(settings, context);
-    let mut sh = match &settings.sandbox {
-        Some(sandbox) => {
-            let (sandbox, timeout, context) = (sandbox.clone(), settings.timeout, Arc::clone(context));
-            Command::from(offload(move |_| confined(&sandbox, timeout, &environment, &context)).await?)
-        }
-        None => {
-            let work_dir = work_folder(context)?;
-            let mut sh = Command::new("sh");
-            sh.current_dir(work_dir).env_clear().envs(environment);
-            sh
-        }
-    };
-    sh.arg("-c").arg(command);
-    sh.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    sh.process_group(0).kill_on_drop(true);
-    Ok(sh)
-}
-
-/// The variables of a command.
-fn environment(settings: &ShellSettings, context: &CallContext) -> Vec<(String, String)> {
-    let names = ENVIRONMENT.iter().copied().chain(settings.environment.iter().map(String::as_str));
-    let value = |name: &str| match &settings.sandbox {
-        // The home folder of the server's user is not in the sandbox.
-        Some(_) if name == "HOME" => Some(context.work_dir.as_os_str().to_owned()),
-        _ => std::env::var_os(name),
-    };
-    names.filter_map(|name| Some((name.to_owned(), value(name)?.to_string_lossy().into_owned()))).collect()
-}
-
-/// The work folder without links. The workspace of a thread is created if it does not exist.
-fn work_folder(context: &CallContext) -> Result<PathBuf, ToolError> {
-    let failed = |error: std::io::Error| ToolError::Execution(format!("the work folder: {error}"));
-    if let Some(workspace) = context.workspace() {
-        create_private(workspace).map_err(failed)?;
-    }
-    context.work_dir.canonicalize().map_err(failed)
-}
-
-/// `sh` in a sandbox. Blocks: the first call finds out how to confine it.
-fn confined(
-    settings: &ShellSandbox,
-    timeout: HumanDuration,
-    environment: &[(String, String)],
-    context: &CallContext,
-) -> Result<std::process::Command, ToolError> {
-    let root = work_folder(context)?;
-    let hidden: Vec<PathBuf> = settings.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    // The workspace of a thread is inside the data folder, but no file of the server is in it.
-    let is_own = context.workspace().is_some();
-    if let Some(around) = hidden.iter().find(|path| !is_own && root.starts_with(path)) {
-        let reason = format!("the work folder is inside {}, which commands must not see", around.display());
-        return Err(ToolError::NotPermitted(reason));
-    }
-    let limits = Limits { cpu: Some(timeout.get()), wall: Some(timeout.get() + GRACE), ..settings.limits };
-    let sandbox = Sandbox {
-        hidden: hidden.into_iter().filter(|path| path.starts_with(&root) && *path != root).collect(),
-        read_only: settings.read_only.clone(),
-        network: settings.network,
-        ..Sandbox::new(root, limits)
-    };
-    let sh = sandbox.command(&settings.launcher, "sh", environment);
-    sh.map_err(|error| ToolError::NotPermitted(error.to_string()))
 }

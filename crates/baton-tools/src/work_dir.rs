@@ -89,10 +89,37 @@ impl WorkDir {
     /// The work folder of a call without the protected paths, which are absolute or relative to it. The workspace of a thread is
     /// created if it does not exist; no file of the server is in it.
     pub fn of(context: &CallContext, protected: &[PathBuf]) -> Result<Self, PathError> {
-        let Some(workspace) = context.workspace() else { return Self::open(&context.work_dir, protected) };
-        create_private(workspace)
-            .map_err(|error| PathError::Io { path: workspace.display().to_string(), error })?;
-        Self::open(workspace, &[])
+        let (root, protected) = match context.workspace() {
+            None => (Self::open(&context.work_dir, protected)?, protected),
+            Some(workspace) => {
+                create_private(workspace)
+                    .map_err(|error| PathError::Io { path: workspace.display().to_string(), error })?;
+                (Self::open(workspace, &[])?, &[][..])
+            }
+        };
+        match &context.subfolder {
+            Some(subfolder) => root.subfolder(subfolder, protected),
+            None => Ok(root),
+        }
+    }
+
+    /// The folder at `path` as a work folder of its own. It is created if it does not exist, and reached as every path is: a link
+    /// that leads out is refused.
+    fn subfolder(&self, path: &Path, protected: &[PathBuf]) -> Result<Self, PathError> {
+        let shown = path.to_string_lossy();
+        let mut walk = self.walk(&shown, Access::Write)?;
+        if let Some(name) = walk.reach_end()? {
+            walk.enter(&name)?;
+        }
+        let below: PathBuf = walk.names.iter().collect();
+        let paths = [self.paths[0].join(&below), self.paths[1].join(&below)];
+        let protected = Protected::new(&paths[1], protected);
+        Ok(Self { root: walk.into_folder()?, paths, protected })
+    }
+
+    /// The folder without links.
+    pub fn real_path(&self) -> &Path {
+        &self.paths[1]
     }
 
     pub fn open(path: &Path, protected: &[PathBuf]) -> Result<Self, PathError> {

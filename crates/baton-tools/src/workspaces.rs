@@ -3,16 +3,17 @@
 //! Only the server's user can enter them. A workspace is created when a tool first uses it, and deleted after its thread: if the
 //! process dies in between, the next [`ThreadWorkspaces::sweep`] deletes it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use baton_core::workspace::{MAX_WORKSPACE_FILES, WorkspaceFuture};
 use baton_core::{Store, StoreError, TenantId, ThreadId, WorkspaceError, WorkspaceFile, Workspaces};
 use jiff::Timestamp;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
 use uuid::Uuid;
 
 use crate::work_dir::{OpenFolder, PathError, WorkDir, create_private};
@@ -124,6 +125,11 @@ impl Workspaces for ThreadWorkspaces {
         }))
     }
 
+    fn size(&self, tenant: &TenantId, thread: ThreadId) -> WorkspaceFuture<'_, u64> {
+        let path = self.path(tenant, thread);
+        Box::pin(blocking(move || Ok(size_of(&path))))
+    }
+
     fn delete(&self, tenant: &TenantId, thread: ThreadId) -> WorkspaceFuture<'_, ()> {
         let (path, deleted) = (self.path(tenant, thread), self.deleted());
         Box::pin(blocking(move || {
@@ -197,27 +203,126 @@ fn list(folder: &OpenFolder, prefix: &str, depth: usize, files: &mut Vec<Workspa
     }
 }
 
-/// Programs may have made folders that cannot be read; they are made readable then.
-fn remove(path: &Path) -> std::io::Result<()> {
-    fs::remove_dir_all(path).or_else(|_| {
-        make_readable(CWD, path.as_os_str(), 0);
-        fs::remove_dir_all(path)
-    })
+/// Bytes on the disk of the files in a folder and those below. Links are not followed.
+pub(crate) fn size_of(folder: &Path) -> u64 {
+    let mut size = FolderSize::default();
+    if let Ok(folder) = openat(CWD, folder, FOLDER, Mode::empty()) {
+        size.add(&folder, 0);
+    }
+    size.bytes
 }
 
-/// Never follows a link, also if a program that still runs puts one in place of a folder: it would change a file elsewhere.
-fn make_readable(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) {
-    let _ = chmodat(parent, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(folder) = openat(parent, name, flags, Mode::empty()) else { return };
-    let Ok(entries) = Dir::read_from(&folder) else { return };
-    for entry in entries.flatten() {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let is_folder = entry.file_type() == FileType::Directory && name != "." && name != "..";
-        if is_folder && depth < 4 * MAX_DEPTH {
-            make_readable(folder.as_fd(), name, depth + 1);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Entries that are looked at. Each further one, and each folder that is too deep or cannot be read, counts as [`UNSEEN_BYTES`].
+const MAX_SIZED: usize = 100_000;
+const UNSEEN_BYTES: u64 = 1 << 20;
+/// The unit of `st_blocks`.
+const BLOCK_BYTES: u64 = 512;
+
+#[derive(Default)]
+struct FolderSize {
+    bytes: u64,
+    entries: usize,
+}
+
+impl FolderSize {
+    fn add(&mut self, folder: &impl AsFd, depth: usize) {
+        let Ok(entries) = Dir::read_from(folder) else {
+            self.bytes = self.bytes.saturating_add(UNSEEN_BYTES);
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            self.entries += 1;
+            self.bytes = self.bytes.saturating_add(self.entry(folder, name, depth));
         }
     }
+
+    /// Bytes of an entry itself. Those below a folder are added.
+    fn entry(&mut self, folder: &impl AsFd, name: &OsStr, depth: usize) -> u64 {
+        if self.entries > MAX_SIZED {
+            return UNSEEN_BYTES;
+        }
+        // Deleted meanwhile.
+        let Ok(status) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return 0 };
+        if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
+            let inner = openat(folder, name, FOLDER, Mode::empty());
+            let Some(inner) = inner.ok().filter(|_| depth < MAX_DEPTH) else { return UNSEEN_BYTES };
+            self.add(&inner, depth + 1);
+        }
+        u64::try_from(status.st_blocks).unwrap_or_default().saturating_mul(BLOCK_BYTES)
+    }
+}
+
+/// Deletes a folder with everything in it, however deep it is. Folders in it are moved beside it before they are emptied, so that neither
+/// the stack nor the number of open files grows with the depth. What a crash leaves beside it is deleted by the next sweep.
+///
+/// Never follows a link, also if a program that still runs puts one in place of a folder: it would delete files elsewhere.
+fn remove(path: &Path) -> std::io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    let around = openat(CWD, parent, FOLDER, Mode::empty())?;
+    let mut left = vec![name.to_owned()];
+    let mut failed = None;
+    while let Some(name) = left.pop() {
+        if let Err(error) = remove_one(&around, &name, &mut left) {
+            failed = Some(error);
+        }
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Attempts to empty a folder to which a program that still runs adds files.
+const EMPTYINGS: usize = 3;
+
+/// Deletes a folder after its own folders were moved beside it, with their new names in `left`.
+fn remove_one(around: &OwnedFd, name: &OsStr, left: &mut Vec<OsString>) -> rustix::io::Result<()> {
+    for _ in 0..EMPTYINGS {
+        // Programs may have made folders that cannot be read.
+        let _ = chmodat(around, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW);
+        match openat(around, name, FOLDER, Mode::empty()) {
+            Ok(folder) => empty(around, &folder, left)?,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+        match unlinkat(around, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            removed => return removed,
+        }
+    }
+    Err(Errno::NOTEMPTY)
+}
+
+fn empty(around: &OwnedFd, folder: &OwnedFd, left: &mut Vec<OsString>) -> rustix::io::Result<()> {
+    // Entries are removed while they are listed, so the list is complete first.
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    for name in names {
+        match unlinkat(folder, &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => continue,
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(errno) => return Err(errno),
+        }
+        // A folder that is moved needs write permission itself.
+        let _ = chmodat(folder, &name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW);
+        let moved = OsString::from(Uuid::new_v4().to_string());
+        match renameat(folder, &name, around, &moved) {
+            Ok(()) => left.push(moved),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
 }
 
 /// What a process that died has left.
@@ -232,6 +337,30 @@ fn remove_entries(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 20,000 folders within each other, one that cannot be read, and a link that leads out.
+    #[test]
+    fn very_deep_folders_are_deleted_and_measured() {
+        const DEPTH: usize = 20_000;
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("outside.txt"), "stays").unwrap();
+        let top = dir.path().join("deleted/workspace");
+        fs::create_dir_all(top.join("closed")).unwrap();
+        fs::write(top.join("closed/file.txt"), "x").unwrap();
+        chmodat(CWD, top.join("closed"), Mode::empty(), AtFlags::empty()).unwrap();
+        std::os::unix::fs::symlink(dir.path(), top.join("link")).unwrap();
+        let mut folder = openat(CWD, &top, FOLDER, Mode::empty()).unwrap();
+        for _ in 0..DEPTH {
+            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            folder = openat(&folder, "d", FOLDER, Mode::empty()).unwrap();
+        }
+        assert!(size_of(&top) >= UNSEEN_BYTES, "what is too deep counts");
+        // A small stack, as threads of the runtime have.
+        let removed = std::thread::Builder::new().stack_size(256 << 10).spawn(move || remove(&top));
+        removed.unwrap().join().unwrap().unwrap();
+        assert_eq!(fs::read_dir(dir.path().join("deleted")).unwrap().count(), 0);
+        assert!(dir.path().join("outside.txt").exists());
+    }
 
     #[test]
     fn tenants_get_folders_of_their_own() {

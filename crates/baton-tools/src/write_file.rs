@@ -76,6 +76,7 @@ impl Tool for WriteFile {
             }
             let text = offload(move |abandoned| {
                 let place = WorkDir::of(&context, &protected)?.place(&path)?;
+                check_storage(&place, content.len(), context.storage_left)?;
                 write(&place, &path, &content, abandoned)?;
                 Ok(format!("Wrote {path} ({} bytes).", content.len()))
             });
@@ -99,6 +100,21 @@ fn write(place: &ResolvedFile, path: &str, content: &str, abandoned: &Abandoned)
     abandoned.check()?;
     renameat(&place.folder, &temporary.name, &place.folder, &place.name).map_err(|errno| io(path, errno))?;
     Ok(())
+}
+
+/// Refuses to write more than may be added. The file that is replaced counts as free.
+fn check_storage(place: &ResolvedFile, bytes: usize, left: Option<u64>) -> Result<(), ToolError> {
+    let Some(left) = left else { return Ok(()) };
+    let replaced = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW);
+    let replaced = replaced.map_or(0, |status| status.st_size.unsigned_abs());
+    let adding = (bytes as u64).saturating_sub(replaced);
+    if adding == 0 || adding <= left {
+        return Ok(());
+    }
+    Err(ToolError::Limit(format!(
+        "{bytes} bytes are too many: the storage of the user or tenant has {left} bytes left. Nothing was written. Delete files or \
+         conversations first"
+    )))
 }
 
 /// The permissions of the file that is replaced.

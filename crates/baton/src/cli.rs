@@ -34,6 +34,10 @@ pub struct Common {
     #[arg(long, global = true, value_name = "FILE", env = "BATON_CONFIG")]
     pub config: Option<PathBuf>,
 
+    /// A profile of the configuration file: its settings are put over the others of the file
+    #[arg(long, global = true, value_name = "NAME", env = "BATON_PROFILE")]
+    profile: Option<String>,
+
     /// A folder with agent files, instead of those in baton.toml; may be repeated
     #[arg(long = "agents", global = true, value_name = "DIR")]
     pub agents: Vec<PathBuf>,
@@ -94,6 +98,8 @@ pub enum Command {
     Backup(commands::backup::Args),
     /// Start a project: baton.toml and a first set of agents
     Init(commands::init::Args),
+    /// Print which settings are in force here, and whether they work
+    Doctor,
     /// Print the description of the HTTP API, as OpenAPI 3.1
     Openapi,
     /// Print a completion script for a shell
@@ -114,7 +120,7 @@ impl Cli {
         let watched = self.command.watched();
         let settings = self.common.telemetry();
         let traces = if watched.makes_runs { Exporter::new(&settings)? } else { None };
-        let _logs = logs::start(settings.log_format, watched.usual, traces.as_ref())?;
+        let _logs = logs::start(&settings, watched.usual, traces.as_ref())?;
         let exit = self.perform();
         if let Some(traces) = traces {
             let is_signalled = matches!(exit, Ok(Exit::HungUp | Exit::Interrupted | Exit::Terminated));
@@ -144,6 +150,7 @@ impl Cli {
             Command::Users(command) => commands::users::run(&self.common, &command),
             Command::Backup(args) => commands::backup::run(&self.common, &args),
             Command::Init(args) => commands::init::run(&args),
+            Command::Doctor => commands::doctor::run(&self.common),
             Command::Openapi => commands::openapi::run(),
             Command::Completions(args) => commands::completions::run(&args),
         }
@@ -174,10 +181,15 @@ impl Command {
 }
 
 impl Common {
+    /// The profile that is asked for. An empty variable is as good as none: compose files set what they do not have to nothing.
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.as_deref().filter(|name| !name.is_empty())
+    }
+
     /// Before anything else is known. A configuration that cannot be read is the command's to complain about.
     fn telemetry(&self) -> Telemetry {
         let file = self.config.clone().or_else(|| Config::find(Path::new("")));
-        Config::load(file.as_deref()).map(|config| config.telemetry).unwrap_or_default()
+        Config::load(file.as_deref(), self.profile()).map(|config| config.telemetry).unwrap_or_default()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod backup;
 mod cast;
 pub mod chat;
 pub mod completions;
+pub mod doctor;
 mod editor;
 pub mod graph;
 pub mod handoff;
@@ -42,7 +43,7 @@ use crate::project::Project;
 
 /// The project that a command without paths works on: the one around the current folder.
 fn project(common: &Common) -> Result<Project, ConfigError> {
-    Project::open(Path::new(""), common.config.as_deref(), &common.agents)
+    Project::open_profile(Path::new(""), common.config.as_deref(), common.profile(), &common.agents)
 }
 
 /// All agents of a project, for a command that has them work.

@@ -1,11 +1,13 @@
-//! Settings: flags over `BATON_*` environment over `baton.toml` over what is built in.
+//! Settings: flags over `BATON_*` environment over a profile over `baton.toml` over what is built in.
 
 mod a2a;
 mod auth;
 mod environment;
+mod profiles;
 mod retention;
 mod sections;
 mod tenants;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +18,16 @@ use serde::Deserialize;
 
 pub use a2a::A2aConfig;
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
+pub use profiles::Profiles;
 pub use retention::{Kept, RetentionConfig};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, BusUrl, Feature, Features, Handoff, LimitsConfig,
-    LogFormat, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SandboxConfig,
-    SandboxMode, SearchDocsConfig, ServerConfig, ShellConfig, StoreConfig, Telemetry, TlsConfig, ToolsConfig,
-    WebFetchConfig,
+    LogFormat, LogLevel, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig,
+    SandboxConfig, SandboxMode, SearchDocsConfig, ServerConfig, ShellConfig, StoreConfig, SubFolder,
+    Telemetry, TlsConfig, ToolsConfig, WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
+pub use tools::{HttpMethod, PythonConfig, SearchEngine, SearchKind, WebSearchConfig, WikiConfig, WikiUrl};
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
 
@@ -51,6 +55,14 @@ pub struct Config {
     pub limits: LimitsConfig,
     pub retention: RetentionConfig,
     pub telemetry: Telemetry,
+    /// By name, as they are written.
+    pub profiles: Profiles,
+    /// The profile that is in force.
+    #[serde(skip)]
+    active_profile: Option<String>,
+    /// The same settings with those of `orchestration.sub_agent_profile` over them.
+    #[serde(skip)]
+    for_sub_agents: Option<Box<Config>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,11 +74,13 @@ pub enum ConfigError {
     Invalid { path: PathBuf, message: String },
     #[error("the environment variable {name} is invalid: {message}")]
     Environment { name: String, message: String },
+    #[error("there is no profile `{name}` in {}: {help}", path.display())]
+    UnknownProfile { name: String, path: PathBuf, help: String },
 }
 
 impl Config {
-    /// Reads `path`, or only the environment and the defaults without one.
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+    /// Reads `path`, or only the environment and the defaults without one. The settings of `profile` are put over those of the file.
+    pub fn load(path: Option<&Path>, profile: Option<&str>) -> Result<Self, ConfigError> {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let text = match path {
@@ -74,36 +88,58 @@ impl Config {
                 .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?,
             None => String::new(),
         };
-        Self::parse(&text, path.unwrap_or(Path::new(FILE_NAME)), variables)
+        Self::parse_with(&text, path.unwrap_or(Path::new(FILE_NAME)), profile, variables)
     }
 
-    /// The same from text and variables that are already there.
+    /// The same from text and variables that are already there, without a profile.
     pub fn parse(
         text: &str,
         path: &Path,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
-        // The file alone first: its errors point at lines, which a merged table has lost.
-        let config: Self = toml::from_str(text)
-            .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
-        let overrides: Vec<_> = environment::overrides(variables).collect();
-        if overrides.is_empty() {
-            return config.consistent(path);
-        }
-        let mut table: toml::Table = toml::from_str(text)
-            .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
-        for entry in overrides {
-            entry.apply(&mut table);
-            if let Err(error) = table.clone().try_into::<Self>() {
-                let message = error.message().to_owned();
-                return Err(ConfigError::Environment { name: entry.name, message });
-            }
-        }
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid {
+        Self::parse_with(text, path, None, variables)
+    }
+
+    /// The same with a profile.
+    pub fn parse_with(
+        text: &str,
+        path: &Path,
+        profile: Option<&str>,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let invalid = |error: toml::de::Error| ConfigError::Invalid {
             path: path.to_owned(),
-            message: error.to_string(),
-        })?;
-        config.consistent(path)
+            message: profiles::with_suggestion(error.to_string()),
+        };
+        // The file alone first: its errors point at lines, which a merged table has lost.
+        let file: Self = toml::from_str(text).map_err(invalid)?;
+        let overrides: Vec<_> = environment::overrides(variables).collect();
+        let names_profile = profile.is_some() || file.orchestration.sub_agent_profile.is_some();
+        if overrides.is_empty() && file.profiles.is_empty() && !names_profile {
+            return file.consistent(path);
+        }
+        let mut table: toml::Table = toml::from_str(text).map_err(invalid)?;
+        profiles::check(text, &table, &file.profiles, path)?;
+        if let Some(name) = profile {
+            profiles::merge(&mut table, profiles::find(&file.profiles, name, path)?);
+        }
+        let mut config = overridden(table.clone(), &overrides)?.consistent(path)?;
+        config.active_profile = profile.map(str::to_owned);
+        if let Some(name) = &config.orchestration.sub_agent_profile {
+            profiles::merge(&mut table, profiles::find(&file.profiles, name, path)?);
+            config.for_sub_agents = Some(Box::new(overridden(table, &overrides)?));
+        }
+        Ok(config)
+    }
+
+    /// The name of the profile that is in force.
+    pub fn profile(&self) -> Option<&str> {
+        self.active_profile.as_deref()
+    }
+
+    /// The settings of sub-agents: these, with those of `orchestration.sub_agent_profile` over them.
+    pub fn sub_agents(&self) -> &Self {
+        self.for_sub_agents.as_deref().unwrap_or(self)
     }
 
     /// Refuses keys that contradict each other.
@@ -118,6 +154,21 @@ impl Config {
     pub fn find(start: &Path) -> Option<PathBuf> {
         upwards(start).map(|dir| dir.join(FILE_NAME)).find(|path| path.is_file())
     }
+}
+
+/// The settings of a table with variables over them, one by one, so that an error names its variable.
+fn overridden(mut table: toml::Table, overrides: &[environment::Override]) -> Result<Config, ConfigError> {
+    for entry in overrides {
+        entry.apply(&mut table);
+        if let Err(error) = table.clone().try_into::<Config>() {
+            let message = error.message().to_owned();
+            return Err(ConfigError::Environment { name: entry.name.clone(), message });
+        }
+    }
+    table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid {
+        path: PathBuf::from(FILE_NAME),
+        message: error.to_string(),
+    })
 }
 
 /// A folder and all above it, written as a person in the current folder would.
@@ -243,6 +294,7 @@ max_concurrent_runs = 1000
             include_str!("config.rs"),
             include_str!("config/sections.rs"),
             include_str!("config/tenants.rs"),
+            include_str!("config/tools.rs"),
             include_str!("config/auth.rs"),
             include_str!("config/a2a.rs"),
         ];
@@ -300,6 +352,7 @@ max_concurrent_runs = 1000
         assert_eq!(listed, known);
         for name in [
             "BATON_CONFIG",
+            "BATON_PROFILE",
             "BATON_LOG",
             "BATON_JWT_SECRET",
             "| `BATON_AUDIT_KEY` |",
@@ -358,6 +411,87 @@ max_concurrent_runs = 1000
         );
         let run = acme.budgets.over(config.budgets).run;
         assert_eq!((run.max_tokens, run.max_cost_usd.unwrap().to_string()), (Some(20), "$1.00".to_owned()));
+    }
+
+    fn with_profile(text: &str, profile: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::parse_with(text, Path::new(FILE_NAME), Some(profile), variables)
+    }
+
+    /// K4: the order is environment, profile, file; tables are merged, and lists are replaced.
+    #[test]
+    fn k_4_a_profile_is_over_the_file_and_below_the_environment() {
+        let text = r#"
+            [agents]
+            main = "reception"
+            dirs = ["one", "two"]
+            [models]
+            default = "fast"
+            [profiles.prod]
+            agents.dirs = ["three"]
+            models.default = "smart"
+            auth.mode = "required"
+            [profiles.prod.limits]
+            max_concurrent_runs = 7
+        "#;
+        let plain = parse(text, &[]).unwrap();
+        assert_eq!((plain.profile(), plain.models.default.to_string()), (None, "fast".to_owned()));
+        let config = with_profile(text, "prod", &[("BATON_LIMITS_MAX_CONCURRENT_RUNS", "9")]).unwrap();
+        assert_eq!((config.profile(), config.limits.max_concurrent_runs), (Some("prod"), 9));
+        assert_eq!(config.models.default.to_string(), "smart");
+        assert_eq!(
+            (config.agents.dirs, config.auth.mode),
+            (vec![PathBuf::from("three")], AuthMode::Required)
+        );
+        assert_eq!(config.agents.main.agent().unwrap().as_str(), "reception");
+    }
+
+    /// K4: mistakes are found in profiles that are not in force, with their line and the nearest name.
+    #[test]
+    fn k_4_mistakes_in_profiles_are_errors_with_a_suggestion() {
+        let error = |text: &str| parse(text, &[]).unwrap_err().to_string();
+        let unknown = error("[server]\nlisten = \"127.0.0.1:1\"\n[profiles.dev.server]\nlisen = \"x\"\n");
+        assert!(unknown.contains("line 4") && unknown.contains("did you mean `listen`?"), "{unknown}");
+        let section = error("[profiles.dev.modles]\ndefault = \"x\"\n");
+        assert!(section.contains("line 1") && section.contains("did you mean `models`?"), "{section}");
+        assert!(error("[profiles.a.profiles.b]\n").contains("cannot contain profiles"));
+        let kind = error("[profiles.dev.limits]\nmax_body_bytes = \"many\"\n");
+        assert!(kind.contains("line 2"), "{kind}");
+        let sub_agents = error("[profiles.dev]\n[profiles.big]\norchestration.sub_agent_profile = \"dve\"\n");
+        assert!(sub_agents.contains("no profile `dve` in baton.toml: did you mean `dev`?"), "{sub_agents}");
+        assert!(
+            error("[orchestration]\nsub_agent_profile = \"dev\"\n").contains("it has no `[profiles.<name>]`")
+        );
+        let missing = with_profile("[profiles.dev]\n[profiles.prod]\n", "x", &[]).unwrap_err().to_string();
+        assert_eq!(missing, "there is no profile `x` in baton.toml: it has dev, prod");
+    }
+
+    /// F12: a profile may complete a table that is incomplete without the file.
+    #[test]
+    fn f_12_sub_agents_have_the_settings_in_force_with_their_profile_over_them() {
+        let text = r#"
+            [mcp.servers.wiki]
+            url = "https://wiki.example.com"
+            [profiles.dev.mcp.servers.wiki]
+            headers = { A = "b" }
+            [profiles.dev.models]
+            default = "fast"
+            [profiles.big]
+            models.default = "smart"
+            orchestration = { sub_agent_profile = "dev", sub_agent_max_steps = 7, sub_agent_work_dir = "work" }
+        "#;
+        let config = with_profile(text, "big", &[]).unwrap();
+        let sub_agents = config.sub_agents();
+        assert_eq!(sub_agents.models.default.to_string(), "fast");
+        assert_eq!(
+            (config.models.default.to_string().as_str(), sub_agents.orchestration.sub_agent_max_steps),
+            ("smart", 7)
+        );
+        assert_eq!(parse(text, &[]).unwrap().sub_agents(), &parse(text, &[]).unwrap());
+        for folder in ["", "/tmp", "../x", "a/../b", ".git", "a/.b", "."] {
+            let text = format!("[orchestration]\nsub_agent_work_dir = \"{folder}\"\n");
+            assert!(parse(&text, &[]).is_err(), "{folder}");
+        }
     }
 
     #[test]

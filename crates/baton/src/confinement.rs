@@ -9,7 +9,7 @@ use baton_core::Store;
 use baton_core::agent::McpServer;
 use baton_mcp::{McpSandbox, Servers};
 use baton_sandbox::{Isolation, Launcher, SYSTEM_PATHS};
-use baton_tools::shell::ShellSandbox;
+use baton_tools::process::ProcessSandbox;
 use baton_tools::workspaces::ThreadWorkspaces;
 
 use crate::config::{AuthMode, SandboxMode};
@@ -40,6 +40,9 @@ pub(crate) fn server_files(project: &Project) -> Vec<PathBuf> {
     let config = project.file.iter().cloned().chain([root.join(".mcp.json"), data(project)]);
     let tls = project.config.server.tls.iter().flat_map(|tls| [root.join(&tls.key), root.join(&tls.cert)]);
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let of_tenants =
+        project.config.tenants.values().flat_map(|own| &own.agent_dirs).map(|dir| root.join(dir));
+    let store = store.into_iter().chain(of_tenants);
     project.dirs.iter().cloned().chain(store).chain(config).chain(tls).map(absolute).collect()
 }
 
@@ -50,10 +53,10 @@ fn hidden_files(project: &Project) -> Vec<PathBuf> {
     server_files(project).into_iter().chain(secrets.map(|entry| entry.path())).collect()
 }
 
-/// The sandbox of `shell`; `None` if it is switched off.
-pub(crate) fn shell_sandbox(project: &Project) -> Option<ShellSandbox> {
+/// The sandbox of `shell` and `python`; `None` if it is switched off.
+pub(crate) fn process_sandbox(project: &Project) -> Option<ProcessSandbox> {
     let shell = &project.config.tools.shell;
-    (shell.sandbox == SandboxMode::On).then(|| ShellSandbox {
+    (shell.sandbox == SandboxMode::On).then(|| ProcessSandbox {
         launcher: Arc::clone(&LAUNCHER),
         network: shell.network,
         read_only: shell.read.iter().map(|path| root(project).join(path)).collect(),
@@ -77,7 +80,8 @@ pub(crate) fn mcp_sandbox(project: &Project) -> Option<McpSandbox> {
 
 /// Refuses to start a server that cannot confine what it is configured to start. Blocks.
 pub(crate) fn check(project: &Project, servers: &Servers) -> anyhow::Result<()> {
-    let shell = project.config.tools.shell.enabled && shell_sandbox(project).is_some();
+    let tools = &project.config.tools;
+    let shell = (tools.shell.enabled || tools.python.enabled) && process_sandbox(project).is_some();
     let is_process = |server: &McpServer| matches!(server, McpServer::Stdio { .. });
     let has_processes = servers.configured().any(is_process);
     let mcp = has_processes && mcp_sandbox(project).is_some();

@@ -18,7 +18,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, registry};
 
-use crate::config::{ConfigError, LogFormat};
+use crate::config::{ConfigError, LogFormat, Telemetry};
 use crate::progress;
 use crate::report::{self, visible};
 use crate::telemetry::{Exporter, Spans};
@@ -48,10 +48,11 @@ impl Usual {
 
 /// Logs from here on, and sends spans if there is a collector for them. A program that uses Baton as a library and logs already keeps
 /// its own way of doing so.
-pub fn start(format: LogFormat, usual: Usual, traces: Option<&Exporter>) -> Result<LogGuard, ConfigError> {
-    let level = std::env::var(VARIABLE).ok();
+pub fn start(settings: &Telemetry, usual: Usual, traces: Option<&Exporter>) -> Result<LogGuard, ConfigError> {
+    let configured = settings.log_level.map(|level| format!("baton={}", level.word()));
+    let level = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()).or(configured);
     let filter = filter(level.as_deref(), usual)?;
-    let style = match asked_format()?.unwrap_or(format) {
+    let style = match asked_format()?.unwrap_or(settings.log_format) {
         LogFormat::Json => Style::Json,
         // Who watches knows the time, and who asked for no logs does not look for a part of the program.
         LogFormat::Text if level.is_none() && std::io::stderr().is_terminal() => Style::Short,

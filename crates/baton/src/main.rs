@@ -11,5 +11,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // A command or MCP server in a sandbox is started by another process of this binary.
     baton_sandbox::launch_if_requested();
+    // So is the reading of a PDF or office document.
+    baton_tools::documents::extract_if_requested();
     baton::cli::Cli::parse().run().into()
 }

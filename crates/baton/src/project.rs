@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use baton_agents::{Diagnostic, KnownNames, Prices, RosterDraft, Rule, SourceFile, Span, files, secrets};
-use baton_core::AgentName;
 use baton_core::agent::ModelName;
+use baton_core::{AgentName, TenantId};
 use baton_models::registry::WELL_KNOWN;
 
 use crate::config::{AuthMode, Config, ConfigError, FILE_NAME, ModelsConfig, upwards};
@@ -26,8 +26,18 @@ impl Project {
     /// The project around `start`: the nearest `baton.toml` upwards, or `start` itself with the defaults. `dirs`
     /// replace the configured folders.
     pub fn open(start: &Path, config_file: Option<&Path>, dirs: &[PathBuf]) -> Result<Self, ConfigError> {
+        Self::open_profile(start, config_file, None, dirs)
+    }
+
+    /// The same with a profile of the configuration in force.
+    pub fn open_profile(
+        start: &Path,
+        config_file: Option<&Path>,
+        profile: Option<&str>,
+        dirs: &[PathBuf],
+    ) -> Result<Self, ConfigError> {
         let file = config_file.map(Path::to_owned).or_else(|| Config::find(start));
-        let config = Config::load(file.as_deref())?;
+        let config = Config::load(file.as_deref(), profile)?;
         let root = file.as_deref().and_then(Path::parent).unwrap_or(start).to_owned();
         let configured = config.agents.dirs.iter().map(|dir| join(&root, dir));
         let dirs = if dirs.is_empty() { configured.collect() } else { dirs.to_vec() };
@@ -36,10 +46,14 @@ impl Project {
 
     /// The project that one file or folder is checked within. Inside the agent folders of a `baton.toml` that is the
     /// project; elsewhere a folder is a set of agents of its own, and a file belongs to the folder around it.
-    pub fn around(path: &Path, config_file: Option<&Path>) -> Result<Self, ConfigError> {
+    pub fn around(
+        path: &Path,
+        config_file: Option<&Path>,
+        profile: Option<&str>,
+    ) -> Result<Self, ConfigError> {
         let is_file = path.is_file();
         let folder = if is_file { path.parent().unwrap_or(Path::new("")) } else { path };
-        let mut project = Self::open(folder, config_file, &[])?;
+        let mut project = Self::open_profile(folder, config_file, profile, &[])?;
         if project.file.is_none() {
             project.root = PathBuf::new();
         }
@@ -59,6 +73,22 @@ impl Project {
     /// Reads all agents, good or bad.
     pub fn draft(&self) -> RosterDraft {
         RosterDraft::read(&self.dirs, &self.known())
+    }
+
+    /// Reads the agents of a tenant: those for all, and those of its own folders.
+    pub fn draft_of(&self, tenant: &TenantId) -> RosterDraft {
+        RosterDraft::read(&self.dirs_of(tenant), &self.known())
+    }
+
+    /// The folders with the agents of a tenant.
+    pub fn dirs_of(&self, tenant: &TenantId) -> Vec<PathBuf> {
+        let own = self.config.tenants.get(tenant).map(|own| own.agent_dirs.as_slice()).unwrap_or_default();
+        self.dirs.iter().cloned().chain(own.iter().map(|dir| join(&self.root, dir))).collect()
+    }
+
+    /// The tenants that have agents of their own.
+    pub fn tenants_with_agents(&self) -> impl Iterator<Item = &TenantId> {
+        self.config.tenants.iter().filter(|(_, own)| !own.agent_dirs.is_empty()).map(|(tenant, _)| tenant)
     }
 
     /// What agent files may refer to besides each other.

@@ -32,10 +32,16 @@ impl std::fmt::Display for TenantProblem {
     }
 }
 
-/// All mistakes, in the order of the tenants.
+/// All mistakes in the sections of tenants without agents of their own, in the order of the tenants.
 pub fn problems(config: &Config, agents: &[&Agent]) -> Vec<TenantProblem> {
-    let checks = config.tenants.iter().map(|(tenant, own)| TenantCheck { config, tenant, own, agents });
-    checks.flat_map(|check| check.all()).collect()
+    let shared = config.tenants.iter().filter(|(_, own)| own.agent_dirs.is_empty());
+    shared.flat_map(|(tenant, own)| TenantCheck { config, tenant, own, agents }.all()).collect()
+}
+
+/// The mistakes in the section of one tenant, whose agents these are.
+pub fn problems_of(config: &Config, tenant: &TenantId, agents: &[&Agent]) -> Vec<TenantProblem> {
+    let own = config.tenants.get(tenant);
+    own.map(|own| TenantCheck { config, tenant, own, agents }.all()).unwrap_or_default()
 }
 
 /// The first mistake as the error of a command, with its line.

@@ -1,6 +1,6 @@
 //! The engine with its models and tools, as the configuration says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use baton_a2a::client::{A2aAgents, ClientTimeouts};
 use baton_a2a::signature::JwkSet;
 use baton_core::agent::{McpServer, ModelName, ToolPattern};
+use baton_core::budget::BudgetLimit;
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
 use baton_core::{Store, TenantId, Workspaces};
@@ -23,14 +24,18 @@ use baton_models::registry::key_variable;
 use baton_models::{Endpoint, WireFormat};
 use baton_offline::Offline;
 use baton_store::{AuditKeys, Database};
-use baton_tools::shell::ShellSettings;
+use baton_tools::documents::DocumentReader;
+use baton_tools::process::ProcessSettings;
+use baton_tools::python::PythonSettings;
 use baton_tools::web::Reach;
+use baton_tools::web_search::WebSearchSettings;
+use baton_tools::wiki::WikiSettings;
 use baton_tools::{DocFolders, SKILLS_DIR, SkillFolder, SkillLibrary, ToolSettings};
 use jiff::SignedDuration;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 
-use crate::config::{ApprovalLevel, Config, Feature, TenantConfig};
+use crate::config::{ApprovalLevel, Config, Feature, TenantConfig, WebSearchConfig};
 use crate::confinement;
 use crate::exit::Exit;
 use crate::identity::identity;
@@ -70,6 +75,7 @@ pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result
 pub async fn wire_server(
     project: &Project,
     agents: watch::Receiver<Arc<Agents>>,
+    rosters: &HashMap<TenantId, watch::Receiver<Arc<Agents>>>,
     observer: Arc<dyn Observer>,
 ) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
@@ -77,9 +83,16 @@ pub async fn wire_server(
     let now = Arc::clone(&agents.borrow());
     let parts = parts(project, now, servers.clone(), store)?;
     let config = &project.config;
-    let models = Arc::new(models(config, providers_within_reach(config, &agents.borrow()))?);
+    let wanted = |config: &Config| {
+        let mut wanted = providers_within_reach(config, &agents.borrow());
+        for roster in rosters.values() {
+            wanted.extend(providers_within_reach(config, &roster.borrow()));
+        }
+        wanted
+    };
+    let models = Arc::new(models(config, wanted)?);
     let engine = Engine::new(EngineParts {
-        tenants: tenants(config, &parts.policy, &models),
+        tenants: tenants(config, &parts.policy, &models, rosters),
         models,
         agents,
         worker_lifetime: WorkerLifetime::UntilDone,
@@ -140,7 +153,7 @@ fn parts(
     store: Arc<dyn Store>,
 ) -> anyhow::Result<EngineParts> {
     let config = &project.config;
-    let settings = tools(project);
+    let settings = tools(project)?;
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
     let extensions = Extensions {
         tools: baton_tools::built_in(&settings, &store),
@@ -153,10 +166,10 @@ fn parts(
         workspaces: confinement::workspaces(project).map(|found| Arc::new(found) as Arc<dyn Workspaces>),
         approvals: approvals(config),
     };
-    let (policy, models) = (policy(config)?, Arc::new(models(config, providers(config, &agents))?));
+    let (policy, models) = (policy(config)?, Arc::new(models(config, |config| providers(config, &agents))?));
     Ok(EngineParts {
         extensions: Arc::new(extensions),
-        tenants: tenants(config, &policy, &models),
+        tenants: tenants(config, &policy, &models, &HashMap::new()),
         policy: Arc::new(policy),
         models,
         store,
@@ -228,19 +241,26 @@ fn risk(level: ApprovalLevel) -> Option<Risk> {
 /// What `[orchestration]`, `[handoff]`, `[features]`, `[budgets]` and `[limits]` allow.
 fn policy(config: &Config) -> anyhow::Result<Policy> {
     let orchestration = &config.orchestration;
-    let patterns = orchestration.sub_agent_tool_allowlist.iter().map(|pattern| ToolPattern::parse(pattern));
+    let sub_agents = config.sub_agents();
+    let patterns = &sub_agents.orchestration.sub_agent_tool_allowlist;
+    let patterns = patterns.iter().map(|pattern| ToolPattern::parse(pattern));
     let sub_agent_tools = patterns
         .collect::<Result<Vec<_>, _>>()
         .context("`orchestration.sub_agent_tool_allowlist` in baton.toml")
         .map_err(|error| Exit::Invalid.because(error))?;
     let cache = Duration::from_secs(orchestration.cache_ttl_seconds);
+    // Only if the profile of sub-agents sets it: the limit of runs is one of the run, and a tenant may have its own.
+    let own_budget = sub_agents.budgets.run != config.budgets.run;
+    let sub_agent_budget = if own_budget { sub_agents.budgets.run } else { BudgetLimit::default() };
     Ok(Policy {
         agent_tool: switch(&config.features.agent_tool),
         transfers: switch(&config.features.transfers),
         max_concurrent_delegations: orchestration.max_concurrent_delegations,
         max_live_children: orchestration.max_live_children,
-        sub_agent_max_steps: orchestration.sub_agent_max_steps,
+        sub_agent_max_steps: sub_agents.orchestration.sub_agent_max_steps,
         sub_agent_tools,
+        sub_agent_budget,
+        sub_agent_work_dir: orchestration.sub_agent_work_dir.as_ref().map(|folder| folder.path().to_owned()),
         summarize_results: orchestration.summarize_results,
         summary_max_length: orchestration.summary_max_length,
         result_cache: orchestration.enable_result_cache.then_some(cache),
@@ -257,13 +277,19 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
 }
 
 /// What `[tenants.<name>]` says, for tenants that have such a section.
-fn tenants(config: &Config, policy: &Policy, models: &Arc<ModelRegistry>) -> Tenants {
+fn tenants(
+    config: &Config,
+    policy: &Policy,
+    models: &Arc<ModelRegistry>,
+    rosters: &HashMap<TenantId, watch::Receiver<Arc<Agents>>>,
+) -> Tenants {
     let settings = config.tenants.iter().map(|(tenant, own)| {
         let budgets = own.budgets.over(config.budgets);
         let spooled = own.limits.max_spooled_bytes.unwrap_or(policy.max_spooled_bytes);
         let own_policy = Policy { budgets, max_spooled_bytes: spooled, ..policy.clone() };
         let settings = TenantSettings {
             agents: own.agents.clone(),
+            roster: rosters.get(tenant).cloned(),
             policy: (own_policy != *policy).then(|| Arc::new(own_policy)),
             models: own.model.clone().map(|model| Arc::new(models.with_default(model))),
         };
@@ -285,7 +311,17 @@ pub(crate) fn root(project: &Project) -> PathBuf {
     if project.root == Path::new("") { PathBuf::from(".") } else { project.root.clone() }
 }
 
-fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
+/// The models of a configuration, and those of its sub-agents. `wanted` names the providers to connect to.
+fn models(config: &Config, wanted: impl Fn(&Config) -> BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
+    let models = connected(config, wanted(config))?;
+    let sub_agents = config.sub_agents();
+    if sub_agents.models == config.models {
+        return Ok(models);
+    }
+    Ok(models.with_sub_agents(connected(sub_agents, wanted(sub_agents))?))
+}
+
+fn connected(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
     let mut models = ModelRegistry::new(config.models.default.clone()).with_provider(Arc::new(Offline));
     for (alias, name) in &config.models.aliases {
         models = models.with_alias(alias.clone(), name.clone());
@@ -357,28 +393,53 @@ pub(crate) fn skills(project: &Project) -> SkillFolder {
     SkillFolder::new(root(project).join(SKILLS_DIR))
 }
 
-fn tools(project: &Project) -> ToolSettings {
+fn tools(project: &Project) -> anyhow::Result<ToolSettings> {
     let root = root(project);
     let tools = &project.config.tools;
-    let shell = ShellSettings {
+    let process = ProcessSettings {
         environment: tools.shell.env.clone(),
-        sandbox: confinement::shell_sandbox(project),
-        ..ShellSettings::default()
+        sandbox: confinement::process_sandbox(project),
+        ..ProcessSettings::default()
     };
     let folders = |dirs: &[PathBuf]| dirs.iter().map(|dir| root.join(dir)).collect::<Vec<_>>();
     let shared = folders(&tools.search_docs.dirs);
     let own = project.config.tenants.iter().filter(|(_, tenant)| !tenant.docs.is_empty());
     let own = own.map(|(name, tenant)| (name.clone(), [shared.clone(), folders(&tenant.docs)].concat()));
-    ToolSettings {
+    let python = PythonSettings {
+        interpreter: tools.python.interpreter.clone(),
+        process: process.clone(),
+        protected: confinement::server_files(project),
+    };
+    Ok(ToolSettings {
         docs: DocFolders { tenants: own.collect(), shared },
+        reader: DocumentReader::current(),
         skills: skills(project),
         web: Reach {
             allow_private: tools.web_fetch.allow_private,
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),
         },
-        shell: tools.shell.enabled.then_some(shell),
+        web_search: web_search(&tools.web_search)?,
+        wiki: tools.wiki.enabled.then(|| WikiSettings { api: tools.wiki.base_url.0.clone() }),
+        shell: tools.shell.enabled.then_some(process),
+        python: tools.python.enabled.then_some(python),
         protected: confinement::server_files(project),
+    })
+}
+
+/// The search engine with its key.
+fn web_search(config: &WebSearchConfig) -> anyhow::Result<Option<WebSearchSettings>> {
+    let Some(engine) = &config.engine else { return Ok(None) };
+    let variables = engine.key_variables();
+    let keys = variables.iter().map(|name| secret_from(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let key = keys.into_iter().flatten().next();
+    if key.is_none() && engine.needs_key() {
+        let problem = format!(
+            "`tools.web_search` in baton.toml needs a key in the environment: set {}, or <name>_FILE to a file that holds it",
+            variables.join(" or ")
+        );
+        return Err(Exit::Invalid.because(anyhow::anyhow!(problem)));
     }
+    Ok(Some(WebSearchSettings { endpoint: engine.endpoint.clone(), key }))
 }
 
 /// Servers of `.mcp.json` and of `baton.toml`, which wins.

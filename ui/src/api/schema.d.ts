@@ -2708,6 +2708,21 @@ export interface components {
         };
         /** @enum {string} */
         TransportView: "stdio" | "http";
+        /** @description What retention has removed, as a signed record says. Verification began after it. */
+        TruncationBody: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @description Entries that were removed, in total.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description The last seal that was removed.
+             */
+            seal: number;
+        };
         /** @description One sum. */
         UsageLineView: {
             /** @description The agent, user, model or day. */
@@ -2768,6 +2783,8 @@ export interface components {
              * @description Verification began after this seal; absent if every entry was read.
              */
             since_seal?: number;
+            /** @description What retention has removed from the beginning of the trail; absent if nothing was. */
+            truncation?: components["schemas"]["TruncationBody"];
             /**
              * Format: int64
              * @description The number of seals from the first one on that no configured key has signed; absent if there are none.

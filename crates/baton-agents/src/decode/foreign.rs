@@ -148,7 +148,7 @@ const TOOLS: &[(&str, Option<&str>)] = &[
     ("exitplanmode", None),
     ("fetch", Some("web_fetch")),
     ("glob", Some("list_files")),
-    ("google_web_search", None),
+    ("google_web_search", Some("web_search")),
     ("grep", None),
     ("grep_search", None),
     ("list", Some("list_files")),
@@ -176,7 +176,7 @@ const TOOLS: &[(&str, Option<&str>)] = &[
     ("vscode", None),
     ("web", Some("web_fetch")),
     ("webfetch", Some("web_fetch")),
-    ("websearch", None),
+    ("websearch", Some("web_search")),
     ("write", Some("write_file")),
     ("write_todos", None),
 ];

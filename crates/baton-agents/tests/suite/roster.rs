@@ -36,8 +36,47 @@ fn defaults_are_those_of_the_contract() {
     assert!(agent.tools.allow.is_empty() && agent.model.is_empty() && agent.accepts_handoff.is_none());
 }
 
+/// E11: every pattern of the schema is optional, has its form and its defaults, and the words of both spellings.
 #[test]
 fn e11_the_patterns_of_the_seeds_in_both_spellings() {
+    let plain = agent("");
+    assert!(plain.handoff.is_empty() && plain.router.is_none() && plain.advisors.agents.is_empty());
+    assert!(plain.team.is_none());
+    assert_eq!(agent("handoff: b").handoff.iter().map(|one| one.to.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(
+        agent("router: true\nagents: [b, c]").router.expect("a router").destinations,
+        [name("b"), name("c")]
+    );
+    let advisors = agent("advisors: [b, c]").advisors.agents;
+    assert_eq!(advisors.iter().map(|one| one.agent.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+    let team = agent("team: {members: [b, c]}").team.expect("a team");
+    assert_eq!(
+        (team.members, team.termination_mode, team.max_rounds),
+        (vec![name("b"), name("c")], TerminationMode::CoordinatorDecides, 10)
+    );
+    for (word, mode) in [
+        ("consensus", TerminationMode::Consensus),
+        ("maxRounds", TerminationMode::MaxRounds),
+        ("max_rounds", TerminationMode::MaxRounds),
+        ("coordinatorDecides", TerminationMode::CoordinatorDecides),
+        ("coordinator_decides", TerminationMode::CoordinatorDecides),
+    ] {
+        for keys in [("terminationMode", "maxRounds"), ("termination_mode", "max_rounds")] {
+            let text = format!("team: {{members: [b, c], {}: {word}, {}: 4}}", keys.0, keys.1);
+            let team = agent(&text).team.expect("a team");
+            assert_eq!((team.termination_mode, team.max_rounds), (mode, 4), "{text}");
+        }
+    }
+    // A team without members, and a value of the wrong type, are errors of the file.
+    for head in [
+        "team: {maxRounds: 3}",
+        "router: 5",
+        "advisors: {b: 1}",
+        "handoff: [[b]]",
+        "team: {members: [b, c], maxRounds: 0}",
+    ] {
+        assert!(!errors(&draft(&[("a", head), ("b", ""), ("c", "")])).is_empty(), "{head}");
+    }
     let agent =
         agent("team:\n  members: [b, c]\n  terminationMode: maxRounds\n  maxRounds: 3\n  quorum: majority");
     let team = agent.team.expect("a team");

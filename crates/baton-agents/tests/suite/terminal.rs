@@ -1,9 +1,15 @@
 //! Who owns the answer (E8, E9, E14), and cycles (E12, E13).
 
+use std::collections::BTreeSet;
+
+use baton_agents::Graph;
+
 use crate::{answers, draft, errors, name};
 
+/// E8, E14: whose words are the answer follows from the file alone: plain, advised and coordinating agents are terminal, an agent
+/// that hands on, a router and (by its role) an advisor or a member are not.
 #[test]
-fn e8_the_terminal_table() {
+fn e8_e14_the_terminal_table() {
     let draft = draft(&[
         ("plain", ""),
         ("chained", "handoff: plain"),
@@ -18,6 +24,10 @@ fn e8_the_terminal_table() {
     assert_eq!(answers(&draft, "router"), ["other", "plain"]);
     assert_eq!(answers(&draft, "advised"), ["advised"]);
     assert_eq!(answers(&draft, "coordinator"), ["coordinator"]);
+    let graph = Graph::of(&draft, None);
+    let terminal: BTreeSet<&str> =
+        graph.agents.iter().filter(|node| node.terminal).map(|node| node.id.as_str()).collect();
+    assert_eq!(terminal, BTreeSet::from(["advised", "coordinator", "other", "plain"]));
 }
 
 #[test]
@@ -58,6 +68,78 @@ fn e12_e13_cycles_are_found_over_all_fixed_edges() {
         assert_eq!(found.len(), 1, "{head}: {found:?}");
         assert!(found[0].contains("a → b → a"), "{head}: {found:?}");
     }
+}
+
+/// K11: a loop of one agent, over each pattern.
+#[test]
+fn k11_an_agent_that_leads_to_itself_is_refused() {
+    for head in ["handoff: a", "router: {destinations: [a]}", "advisors: [a]", "team: {members: [a, c]}"] {
+        let draft = draft(&[("a", head), ("c", "")]);
+        let found = errors(&draft);
+        assert_eq!(found.len(), 1, "{head}: {found:?}");
+        assert!(found[0].contains("a → a"), "{head}: {found:?}");
+        assert!(draft.finish().is_err(), "{head}");
+    }
+}
+
+/// K11: a long cycle is found whole, wherever the search begins, and an agent that only leads into it is not part of it.
+#[test]
+fn k11_a_long_cycle_is_named_whole() {
+    const LENGTH: usize = 1000;
+    let mut heads: Vec<(String, String)> =
+        (0..LENGTH).map(|at| (format!("n{at}"), format!("handoff: n{}", (at + 1) % LENGTH))).collect();
+    heads.insert(0, ("before".to_owned(), "handoff: n500".to_owned()));
+    let heads: Vec<(&str, &str)> = heads.iter().map(|(name, head)| (name.as_str(), head.as_str())).collect();
+    let found = errors(&draft(&heads));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(!found[0].contains("before →"), "{found:?}");
+}
+
+/// K11: a cycle whose edges are of different patterns: a chain, a router, an advisor and a team.
+#[test]
+fn k11_a_cycle_through_different_patterns_is_refused() {
+    let mixed = [
+        ("a", "handoff: b"),
+        ("b", "router: {destinations: [c, x]}"),
+        ("c", "advisors: [d]"),
+        ("d", "team: {members: [x, a]}"),
+        ("x", ""),
+    ];
+    let found = errors(&draft(&mixed));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("a → b → c → d → a"), "{found:?}");
+    // Without its last edge there is none.
+    let mut open = mixed;
+    open[3].1 = "team: {members: [x, y]}";
+    let open: Vec<(&str, &str)> = open.into_iter().chain([("y", "")]).collect();
+    assert_eq!(errors(&draft(&open)), [""; 0]);
+}
+
+/// K11: two ways to the same agent are no cycle, also when they are of different patterns and one is longer.
+#[test]
+fn k11_a_diamond_is_no_cycle() {
+    let diamond = draft(&[
+        ("top", "router: {destinations: [left, right]}\nadvisors: [bottom]"),
+        ("left", "handoff: bottom"),
+        ("right", "handoff: further"),
+        ("further", "advisors: [bottom]\nhandoff: bottom"),
+        ("bottom", ""),
+    ]);
+    assert_eq!(errors(&diamond), [""; 0]);
+    assert_eq!(answers(&diamond, "top"), ["bottom"]);
+    // Two diamonds in a row: the number of ways doubles, the work does not.
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for at in 0..200 {
+        rows.push((format!("t{at}"), format!("router: {{destinations: [l{at}, r{at}]}}")));
+        for side in ["l", "r"] {
+            rows.push((format!("{side}{at}"), format!("handoff: t{}", at + 1)));
+        }
+    }
+    rows.push(("t200".to_owned(), String::new()));
+    let rows: Vec<(&str, &str)> = rows.iter().map(|(name, head)| (name.as_str(), head.as_str())).collect();
+    let many = draft(&rows);
+    assert_eq!(errors(&many), [""; 0]);
+    assert_eq!(answers(&many, "t0"), ["t200"]);
 }
 
 #[test]
@@ -111,7 +193,7 @@ fn a_long_conditional_chain_names_the_first_owners() {
     };
     let heads: Vec<(String, String)> = (0..AGENTS).map(|at| (format!("n{at:04}"), head(at))).collect();
     let heads: Vec<(&str, &str)> = heads.iter().map(|(name, head)| (name.as_str(), head.as_str())).collect();
-    let graph = baton_agents::Graph::of(&draft(&heads), None);
+    let graph = Graph::of(&draft(&heads), None);
     assert!(graph.agents.iter().all(|node| node.answers.len() <= 16));
     let first = &graph.agents[0];
     assert!(first.other_answers && !first.terminal);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const BUILT_IN_TOOLS: &[&str] = &[
     "ask_user",
     "list_files",
+    "python",
     "read_file",
     "read_output",
     "save_skill",
@@ -16,14 +17,25 @@ pub const BUILT_IN_TOOLS: &[&str] = &[
     "shell",
     "validate_skill",
     "web_fetch",
+    "web_search",
+    "wiki",
     "write_file",
     "write_skill",
 ];
 
+/// Other names of built-in tools, which lists of tools may use in place of their own.
+pub const TOOL_ALIASES: &[(&str, &str)] = &[("file_read", "read_file"), ("file_write", "write_file")];
+
+/// The built-in tool that `name` is another name of, or `name` itself.
+fn tool_by_alias(name: &str) -> &str {
+    TOOL_ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own)
+}
+
 /// Engine tools that an agent has only if `tools:` names them.
 pub const ENGINE_TOOLS: &[&str] = &["read_thread"];
 
-/// A tool name in which `*` matches any sequence of characters: `search_docs`, `mcp:github/*`.
+/// A tool name in which `*` matches any sequence of characters: `search_docs`, `mcp:github/*`. Another name of a tool becomes its
+/// own when it is parsed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolPattern(String);
@@ -49,7 +61,7 @@ impl ToolPattern {
                 Some((server, tool)) if is_word(server) && is_word(tool) => Ok(Self(text.to_owned())),
                 _ => Err(InvalidToolPattern::Mcp(text.to_owned())),
             },
-            None if is_word(text) => Ok(Self(text.to_owned())),
+            None if is_word(text) => Ok(Self(tool_by_alias(text).to_owned())),
             None => Err(InvalidToolPattern::Character(text.to_owned())),
         }
     }
@@ -183,6 +195,10 @@ mod tests {
     #[test]
     fn built_in_names_are_sorted_and_valid() {
         assert!(BUILT_IN_TOOLS.is_sorted());
+        for (alias, own) in TOOL_ALIASES {
+            assert!(!BUILT_IN_TOOLS.contains(alias) && BUILT_IN_TOOLS.contains(own), "{alias}");
+            assert_eq!(pattern(alias).as_str(), *own, "K3");
+        }
         assert!(BUILT_IN_TOOLS.iter().all(|name| ToolPattern::parse(name).is_ok_and(|p| p.is_exact())));
     }
 }

@@ -85,6 +85,17 @@ pub enum AuditScope {
     Full,
 }
 
+/// What retention has removed from the beginning of a trail, as a signed record says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AuditTruncation {
+    /// The last seal that was removed.
+    pub seal: u64,
+    /// Entries that were removed, in total.
+    pub entries: u64,
+    /// When entries were last removed.
+    pub at: Timestamp,
+}
+
 /// Result of verifying a trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
@@ -103,6 +114,9 @@ pub enum AuditVerdict {
         /// The number of seals that were not signed with a configured key, from the first one on. A later seal covers them.
         #[serde(skip_serializing_if = "is_zero")]
         unsigned_seals: u64,
+        /// What was removed from the beginning of the trail. Verification began after it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        truncation: Option<AuditTruncation>,
     },
     /// The first position that fails verification.
     Broken {

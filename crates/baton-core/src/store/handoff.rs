@@ -194,6 +194,15 @@ pub struct HandoffNotes {
     /// Where it began, and what the request was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<HandoffOrigin>>,
+    /// What the user asked for while the target held the thread, until it is decided or carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<SecondRequest>,
+    /// The last runs that were about a second request. Their messages are not for the target.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<RunId>,
+    /// The handoff that was paused for this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<HandoffId>,
 }
 
 /// Where a handoff began, for its hop.
@@ -203,6 +212,35 @@ pub struct HandoffOrigin {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened_in: Option<(RunId, String)>,
     pub query_class: String,
+}
+
+/// A request for something else than the work of the agent that holds the thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondRequest {
+    /// The number of the message that made it.
+    pub message: u64,
+    /// The agent that it is for. `None`: the agent that handed the thread off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    pub state: SecondRequestState,
+    /// When the user was last asked whether to finish first, and how often.
+    pub asked_at: Timestamp,
+    pub times_asked: u32,
+}
+
+choices! {
+    pub enum SecondRequestState {
+        /// The user has been asked whether to finish first.
+        Asked = "asked",
+        /// It is carried out when the handoff has ended.
+        Queued = "queued",
+    }
+}
+
+impl SecondRequest {
+    pub fn is_queued(&self) -> bool {
+        self.state == SecondRequestState::Queued
+    }
 }
 
 impl Default for HandoffNotes {
@@ -220,6 +258,9 @@ impl Default for HandoffNotes {
             question: None,
             remote: None,
             origin: None,
+            second: None,
+            aside: Vec::new(),
+            paused: None,
         }
     }
 }

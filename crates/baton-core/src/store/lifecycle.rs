@@ -13,6 +13,8 @@ pub struct HistoryRetention {
     pub threads: Option<SignedDuration>,
     /// Events, steps and sessions of a run, since its end. Its messages, costs and result stay.
     pub events: Option<SignedDuration>,
+    /// Entries of the audit trail, since the seal that covers them.
+    pub audit: Option<SignedDuration>,
 }
 
 /// A request to erase a user that is not complete.
@@ -44,6 +46,14 @@ pub trait Lifecycle: Send + Sync {
         limit: u32,
     ) -> Pending<'_, Option<RunId>>;
 
+    /// Verifies the entries of the audit trail that seals before `before` cover, and returns the number of the last such seal. `None` if
+    /// there is nothing to remove. Fails with `Corrupt` if the trail was changed: nothing of it may be removed then.
+    fn expired_audit(&self, before: Timestamp) -> Pending<'_, Option<u64>>;
+
+    /// Removes a batch of the oldest entries, up to this seal at most, with a signed record of what was removed and an entry in the
+    /// trail. Returns whether there are more.
+    fn truncate_audit(&self, before: Timestamp, seal: u64) -> Pending<'_, bool>;
+
     /// Requests the erasure of a user, with this entry in the audit trail. Removes their API keys and idempotency records. Returns the
     /// open request if there is one.
     fn begin_erasure(&self, user: &UserId, entry: AuditEntry) -> Pending<'_, Erasure>;
@@ -55,6 +65,9 @@ pub trait Lifecycle: Send + Sync {
     /// sums of costs and in the audit trail. Fails with `Conflict` if there are threads to delete.
     fn finish_erasure(&self, erasure: Uuid) -> Pending<'_, ()>;
 
-    /// Bytes of messages, artifacts and spooled outputs, of one user or of the tenant.
+    /// Records how many bytes the files in the workspace of a thread have. Without the thread it has no effect.
+    fn set_file_bytes(&self, thread: ThreadId, bytes: u64) -> Pending<'_, ()>;
+
+    /// Bytes of messages, artifacts, spooled outputs and files of workspaces, of one user or of the tenant.
     fn stored_bytes(&self, user: Option<&UserId>) -> Pending<'_, u64>;
 }

@@ -12,6 +12,8 @@ pub enum Refusal {
     NotAChoice { key: String, choices: Vec<String>, nearest: Option<String> },
     #[error("`{0}` is needed and cannot be empty")]
     Empty(String),
+    #[error("`{key}` cannot be {text:?}: that answers another question; ask for the {} itself", .key.replace('_', " "))]
+    OnlyYesOrNo { key: String, text: String },
     #[error("`{0}` has more than {MOST_CHARS} characters; give the part that matters")]
     TooLong(String),
     #[error("`{0}` has to be a text")]

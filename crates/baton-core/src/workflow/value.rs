@@ -1,12 +1,18 @@
 //! Validation of collected values.
 
 use crate::agent::Slot;
+use crate::stem::stem;
 use serde_json::Value;
 
+use super::consent::bare;
 use super::refusal::Refusal;
 
 /// Maximum length of a value in characters.
 pub const MOST_CHARS: usize = 4_000;
+/// Longer texts name a choice by chance.
+const MOST_CHOOSING_BYTES: usize = 200;
+/// Words that turn the name of a choice into a refusal of it.
+const NEGATIONS: &[&str] = &["not", "no", "dont", "without", "except", "neither", "never"];
 /// Maximum edit distance of a misspelling.
 const MOST_EDITS: usize = 2;
 
@@ -21,6 +27,9 @@ pub fn checked(slot: &Slot, text: &str) -> Result<String, Refusal> {
     if text.chars().count() > MOST_CHARS {
         return Err(Refusal::TooLong(key()));
     }
+    if slot.choices.is_empty() && is_only_yes_or_no(slot, text) {
+        return Err(Refusal::OnlyYesOrNo { key: key(), text: text.to_owned() });
+    }
     if slot.choices.is_empty() {
         return Ok(text.to_owned());
     }
@@ -31,10 +40,37 @@ pub fn checked(slot: &Slot, text: &str) -> Result<String, Refusal> {
     })
 }
 
-/// Finds a choice, ignoring case and separators.
-fn choice<'a>(choices: &'a [String], text: &str) -> Option<&'a str> {
-    let same = |choice: &&String| joined(choice) == joined(text);
-    choices.iter().find(same).map(String::as_str)
+/// Whether the text is a bare yes or no, to a question that has another answer. An optional value can be declined.
+fn is_only_yes_or_no(slot: &Slot, text: &str) -> bool {
+    const YES_OR_NO: &[&str] = &["yes", "y", "yeah", "yep", "yup", "no", "nope", "nah", "ok", "okay", "sure"];
+    const ASKING: &[&str] = &[
+        "is", "are", "was", "were", "do", "does", "did", "can", "could", "will", "would", "should", "shall",
+        "has", "have", "had", "may", "must",
+    ];
+    let asks_yes_or_no = bare(&slot.ask).split(' ').next().is_some_and(|first| ASKING.contains(&first));
+    slot.required && !slot.ask.is_empty() && !asks_yes_or_no && YES_OR_NO.contains(&bare(text).as_str())
+}
+
+/// Finds the choice that a text selects: the text is the choice, ignoring case and separators, or the choice is the only one that the
+/// text names, in any form of its words ("Bullet points would be great." selects `bullets`).
+pub fn choice<'a>(choices: &'a [String], text: &str) -> Option<&'a str> {
+    let said = text.trim().trim_end_matches(['.', '!']);
+    if let Some(same) = choices.iter().find(|choice| joined(choice) == joined(said)) {
+        return Some(same);
+    }
+    let stems = stems(said);
+    if text.len() > MOST_CHOOSING_BYTES || NEGATIONS.iter().any(|word| stems.contains(&format!(" {word} "))) {
+        return None;
+    }
+    let mut named = choices.iter().filter(|choice| stems.contains(&self::stems(choice)));
+    named.next().filter(|_| named.next().is_none()).map(String::as_str)
+}
+
+/// The words without their endings, with a space around each.
+fn stems(text: &str) -> String {
+    let text = text.to_lowercase().replace(['\'', '’'], "");
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(" ".to_owned(), |line, word| line + &stem(word) + " ")
 }
 
 /// Lower case, with single spaces as separators.
@@ -102,6 +138,34 @@ mod tests {
         assert_eq!(nearest.as_deref(), Some("drop-off"));
         let Err(Refusal::NotAChoice { nearest, .. }) = checked(&slot, "carry it away") else { panic!() };
         assert_eq!(nearest, None);
+    }
+
+    #[test]
+    fn c_25_choice_is_selected_by_a_sentence_that_names_only_it() {
+        let slot = slot(&["bullets", "paragraphs", "table", "pick-up"]);
+        for (text, choice) in [
+            ("Bullet points would be great.", "bullets"),
+            ("as a table please", "table"),
+            ("I'd like two paragraphs", "paragraphs"),
+            ("Please pick up", "pick-up"),
+        ] {
+            assert_eq!(checked(&slot, text).unwrap(), choice, "{text}");
+        }
+        for text in ["bullets or a table", "no bullets", "a tablet", "anything but that"] {
+            assert!(matches!(checked(&slot, text), Err(Refusal::NotAChoice { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn c_25_yes_is_no_value_unless_the_question_asks_for_it() {
+        let name = Slot { ask: "What shall we call it?".into(), ..slot(&[]) };
+        for text in ["yes", "Yes!", "no", "ok"] {
+            assert!(matches!(checked(&name, text), Err(Refusal::OnlyYesOrNo { .. })), "{text}");
+        }
+        assert_eq!(checked(&name, "Yes Men").unwrap(), "Yes Men");
+        let asked = Slot { ask: "Does it happen every time?".into(), ..slot(&[]) };
+        assert_eq!(checked(&asked, "yes").unwrap(), "yes");
+        assert_eq!(checked(&Slot { required: false, ..name }, "no").unwrap(), "no");
     }
 
     #[test]

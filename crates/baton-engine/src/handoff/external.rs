@@ -6,7 +6,7 @@ use std::sync::Arc;
 use baton_core::message::{Part, Role, Visibility};
 use baton_core::store::{
     Cancel, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Hop, HopKind, HopOutcome,
-    MessageQuery, NewHandoff, NewRun, OnBusy,
+    MessageQuery, NewHandoff, NewRun, OnBusy, SecondRequest,
 };
 use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, Usd};
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ impl Engine {
         }
         match change_stored(&*store, handoff, |handoff| set_ended(handoff, end, None)).await {
             Ok(ended) => {
-                self.release_remote(&ended);
+                self.release_remote(tenant, &ended);
                 self.cancel_parked(tenant, &ended).await.map(|()| None)
             }
             Err(Failure::NoHandoff(_)) => Ok(store.open_handoff_of(thread).await?),
@@ -146,7 +146,9 @@ impl Engine {
             Some(holder) => messages::occupied_message(holder),
             None => format!("a handoff to `{}` is active on this thread", open.target_agent_id),
         };
-        if request.on_conflict == OnConflict::Reject || open.next.is_some() {
+        let has_queued =
+            open.next.is_some() || open.notes.second.as_ref().is_some_and(SecondRequest::is_queued);
+        if request.on_conflict == OnConflict::Reject || has_queued {
             return Err(Failure::HandoffActive(sentence));
         }
         let next = serde_json::to_value(request).map_err(|error| StoreError::Failed(error.to_string()))?;
@@ -246,7 +248,7 @@ impl Engine {
             return Err(Failure::NoHandoff(NO_HANDOFF));
         };
         let handoff = change_audited(&*store, exit, action, open, change).await?;
-        self.release_remote(&handoff);
+        self.release_remote(tenant, &handoff);
         let mut runs = Vec::new();
         if let Some(run) = store.thread(thread, None).await?.active_run
             && is_run_of(&*store, &handoff, run).await?
@@ -415,9 +417,8 @@ impl Engine {
         if state.is_open() {
             return;
         }
-        if let Err(failure) =
-            self.start_handoff(StartHandoff { on_conflict: OnConflict::Reject, ..request }).await
-        {
+        // If the user has started another handoff meanwhile, the request waits behind that one.
+        if let Err(failure) = self.start_handoff(request).await {
             tracing::warn!(%thread_id, %failure, "a handoff that waited cannot begin");
         }
         if let Err(error) = store.unqueue_handoff(handoff).await {
@@ -435,7 +436,7 @@ impl Engine {
             let ended = |handoff: &mut HandoffSession| set_ended(handoff, HandoffEnd::Expired, None);
             let ended = match change_stored(&**store, handoff, ended).await {
                 Ok(ended) => {
-                    self.release_remote(&ended);
+                    self.release_remote(store.tenant(), &ended);
                     self.cancel_parked(store.tenant(), &ended).await
                 }
                 Err(failure) => Err(failure),
@@ -522,21 +523,21 @@ impl Engine {
         if kept.thread_id != thread {
             return Err(StoreError::NotFound("handoff").into());
         }
-        self.must_have_ended(&kept)?;
+        self.must_have_ended(tenant, &kept)?;
         if !has_state(&kept) {
             return Ok(kept);
         }
         let discarded = change_audited(&*store, exit, "handoff.discard", kept, discard).await?;
         // It can be resumed between the read and the write.
-        self.must_have_ended(&discarded)?;
+        self.must_have_ended(tenant, &discarded)?;
         Ok(discarded)
     }
 
-    fn must_have_ended(&self, handoff: &HandoffSession) -> Result<(), Failure> {
+    fn must_have_ended(&self, tenant: &TenantId, handoff: &HandoffSession) -> Result<(), Failure> {
         if !handoff.state.is_open() {
             return Ok(());
         }
-        let agents = self.all_agents();
+        let agents = self.all_agents_of(tenant);
         let holder = agents.get(&handoff.target_agent_id);
         let sentence =
             holder.map_or_else(|| "the handoff is active".to_owned(), |one| messages::occupied_message(one));

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::fence::Fence;
 use crate::guardrails;
 use crate::handoff::start::HandoffOffer;
-use crate::handoff::{holder_run, messages};
+use crate::handoff::{conflict, holder_run, messages};
 use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
 use crate::intent::is_greeting;
@@ -143,7 +143,7 @@ impl ReturnThread {
             risk: Risk::Low,
             timeout: scope.agent().limits.timeout,
         };
-        let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
+        let candidates = scope.models().candidates(scope.agent()).unwrap_or_default();
         let is_checked = candidates.first().is_some_and(|first| first.facts.assists.workflow_evidence);
         let must_be_done = is_checked && end == HandoffEnd::Completed && scope.agent().workflow.is_some();
         let must_be_done = must_be_done.then(|| Arc::clone(scope.agent()));
@@ -213,16 +213,20 @@ pub(crate) async fn finish_in_run(
         return Ok(outcome);
     }
     let source = scope.run.agents.get(&handoff.source_agent_id);
+    let offer = conflict::paused_offer(scope, lease).await?;
     let spoken = match source {
         Some(source) if needs_model(scope, &handoff) => {
             match invocation::enter(scope, source, InvocationKind::Return).await {
-                Ok(child) => Some(run::run(child, end_notice_input(scope, &handoff, &input)).await),
+                Ok(child) => {
+                    let input = end_notice_input(scope, &handoff, offer.as_deref(), &input);
+                    Some(run::run(child, input).await)
+                }
                 Err(_) => None,
             }
         }
         _ => None,
     };
-    acknowledge(scope, lease, &handoff, spoken).await
+    acknowledge(scope, lease, &handoff, offer.as_deref(), spoken).await
 }
 
 /// Completes a return within the tool call that started the handoff. The text is the result of that call; the caller continues.
@@ -260,19 +264,23 @@ pub(crate) async fn acknowledge_end(
         .await?;
     holder_run::mark_announced(scope, lease, NotifiedParty::Person).await;
     let is_its_own = scope.name() == &handoff.source_agent_id && handoff.notes.return_expected;
+    let offer = conflict::paused_offer(scope, lease).await?;
     let spoken = if is_its_own && needs_model(scope, &handoff) {
-        Some(run::run(scope.clone(), end_notice_input(scope, &handoff, &input)).await)
+        let input = end_notice_input(scope, &handoff, offer.as_deref(), &input);
+        Some(run::run(scope.clone(), input).await)
     } else {
         None
     };
-    acknowledge(scope, lease, &handoff, spoken).await
+    acknowledge(scope, lease, &handoff, offer.as_deref(), spoken).await
 }
 
-/// Returns the source agent's answer or, if it gave none, a fixed sentence. Records that the agent knows of the end.
+/// Returns the source agent's answer or, if it gave none, a fixed sentence. `offer` asks whether to resume the handoff that was
+/// paused for this one. Records that the agent knows of the end, and whether the answer contains the offer.
 async fn acknowledge(
     scope: &Scope,
     lease: &Arc<HandoffLease>,
     handoff: &HandoffSession,
+    offer: Option<&str>,
     spoken: Option<Result<Outcome, Failure>>,
 ) -> Result<Outcome, Failure> {
     let outcome = match spoken {
@@ -280,10 +288,14 @@ async fn acknowledge(
         Some(Err(failure)) if failure.is_fatal(&scope.run.control.cancel) => return Err(failure),
         _ => {
             let text = messages::acknowledged_message(&scope.run.agents, handoff);
+            let text = offer.map_or_else(|| text.clone(), |offer| format!("{text} {offer}"));
             show_answer(scope, fixed_answer(scope, lease, text)).await?
         }
     };
     holder_run::mark_announced(scope, lease, NotifiedParty::Agent).await;
+    if offer.is_some_and(|offer| outcome.answer.text.contains(offer)) {
+        lease::commit_change(&scope.run, lease, |handoff| handoff.notes.topic = LastTopic::Question).await;
+    }
     Ok(outcome)
 }
 
@@ -295,13 +307,16 @@ fn needs_model(scope: &Scope, handoff: &HandoffSession) -> bool {
 }
 
 /// Builds the input with which the source agent acknowledges the end of the handoff.
-fn end_notice_input(scope: &Scope, handoff: &HandoffSession, input: &Input) -> Input {
+fn end_notice_input(scope: &Scope, handoff: &HandoffSession, offer: Option<&str>, input: &Input) -> Input {
     let name = scope.run.agents.get(&handoff.target_agent_id).map(|target| target.display_name.as_str());
     let name = name.unwrap_or(handoff.target_agent_id.as_str());
     let instruction = format!(
         "The conversation is yours again: {name} had it, and the note has the result. The person has just been informed that they are \
          back with you. In one or two sentences, acknowledge the result by its name, and offer a natural next step. Do not repeat \
-         the work, and do not pass the conversation on."
+         the work, and do not pass the conversation on.{}",
+        offer
+            .map(|offer| format!(" Other work of the person is paused: end with the question \"{offer}\""))
+            .unwrap_or_default()
     );
     let sent =
         Some(InputSource { by: handoff.target_agent_id.clone(), reason: "the handoff has ended".into() });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use baton_core::HandoffId;
 use baton_core::agent::Return;
 use baton_core::chat::ChatMessage;
 use baton_core::message::{Part, Visibility};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value};
 use super::negotiation::{activate, negotiate};
 use super::parked::parked_runs;
 use super::start::{self, HandoffOffer, StartOutcome};
-use super::{finish, messages};
+use super::{conflict, finish, messages};
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::fence::Fence;
@@ -43,7 +44,11 @@ pub(crate) async fn run(
     input: Input,
 ) -> Result<Option<Outcome>, Failure> {
     let lease = lease.map(Arc::new);
-    let outcome = run_route(scope.clone(), routing.route, lease.as_ref(), thread_history, input).await;
+    let mut outcome = run_route(scope.clone(), routing.route, lease.as_ref(), thread_history, input).await;
+    if let (Ok(Some(answer)), Some(ended)) = (&outcome, lease.as_ref().filter(|lease| !lease.is_open())) {
+        let queued = conflict::carry_out_queued(&scope, ended, thread_history, answer.clone());
+        outcome = Box::pin(queued).await.map(Some);
+    }
     if let Some(ended) = lease.filter(|lease| !lease.is_open()) {
         let _ = scope.run.progress.ended_handoff.set(ended.session().handoff_id);
         cancel_parked(&scope, &ended.session()).await?;
@@ -63,13 +68,16 @@ async fn run_route(
         (RunRoute::Held(cue), Some(lease)) => {
             run_holder(scope, lease, cue, thread_history, input).await.map(Some)
         }
+        (RunRoute::SecondRequest(step), Some(lease)) => {
+            Box::pin(conflict::run(scope, lease, step, thread_history, input)).await.map(Some)
+        }
         (RunRoute::Leave, Some(lease)) => exit(&scope, lease).await.map(Some),
         (RunRoute::HandoffEnded, Some(lease)) => {
             finish::acknowledge_end(&scope, lease, input).await.map(Some)
         }
         (RunRoute::Trigger(target), _) => {
             let input = finish::with_end_notice(&scope, lease, input).await?;
-            run_triggered(scope, &target, input).await.map(Some)
+            run_triggered(scope, &target, input, None).await.map(Some)
         }
         _ => match finish::welcome_back(&scope, lease, &input).await? {
             Some(outcome) => Ok(Some(outcome)),
@@ -81,8 +89,9 @@ async fn run_route(
     }
 }
 
-/// Runs the holder and handles its return or its failure. The requested agent is not involved.
-async fn run_holder(
+/// Runs the holder and handles its return or its failure. The requested agent is not involved. A second request that the user has
+/// not decided about is dropped: the message is for the holder.
+pub(super) async fn run_holder(
     scope: Scope,
     lease: &Arc<HandoffLease>,
     cue: HolderCue,
@@ -92,6 +101,7 @@ async fn run_holder(
     if let Some(outcome) = announce_holder(&scope, lease, cue).await? {
         return Ok(outcome);
     }
+    drop_undecided(&scope, lease).await;
     let told = holder_input(&scope, &lease.session(), cue, thread_history, input.clone());
     let scope = scope.with_lease(lease);
     match run::run(scope.clone(), told).await {
@@ -104,6 +114,14 @@ async fn run_holder(
     }
 }
 
+/// Drops a second request that the user was asked about before this message was sent.
+async fn drop_undecided(scope: &Scope, lease: &HandoffLease) {
+    let second = lease.session().notes.second;
+    if second.is_some_and(|second| !second.is_queued() && scope.run.request.said_at >= second.asked_at) {
+        lease::commit_change(&scope.run, lease, |handoff| handoff.notes.second = None).await;
+    }
+}
+
 /// Announces the holder unless the user already knows it. Returns an answer if the handoff cannot be resumed.
 async fn announce_holder(
     scope: &Scope,
@@ -112,9 +130,9 @@ async fn announce_holder(
 ) -> Result<Option<Outcome>, Failure> {
     let target = scope.agent();
     match cue {
-        HolderCue::Message if !needs_announcement(&lease.session()) => return Ok(None),
+        HolderCue::Message | HolderCue::Kept if !needs_announcement(&lease.session()) => return Ok(None),
         // Also reached when the run that opened the handoff died before its announcement.
-        HolderCue::Message | HolderCue::Begun => {
+        HolderCue::Message | HolderCue::Kept | HolderCue::Begun => {
             note_origin(scope, lease).await;
             messages::announce_connecting(scope, &lease.session()).await?;
             messages::announce_active(scope, &lease.session(), String::new()).await?;
@@ -160,14 +178,14 @@ fn holder_input(
     let before = thread_history.recent(handoff.notes.since, handoff.notes.recent);
     let giver = scope.run.agents.get(&handoff.source_agent_id);
     history.extend(giver.map_or(Vec::new(), |giver| redact_messages(giver, &before)));
-    history.extend(thread_history.since(handoff.notes.since));
+    history.extend(thread_history.since(handoff.notes.since, &handoff.notes.aside));
     let is_guided = workflow::guide(scope).is_some();
     let parts = match cue {
         HolderCue::Message => return Input { history: history.into(), ..input },
         HolderCue::Begun => vec![Part::text(handoff.context_summary.clone())],
         // A guide repeats its last question when the input is empty.
-        HolderCue::Resumed if is_guided => Vec::new(),
-        HolderCue::Resumed => vec![Part::text(
+        HolderCue::Resumed | HolderCue::Kept if is_guided => Vec::new(),
+        HolderCue::Resumed | HolderCue::Kept => vec![Part::text(
             "(The person comes back to this conversation. Say in one sentence where you are, and go on with what is open.)",
         )],
     };
@@ -233,7 +251,7 @@ async fn cancel_parked(scope: &Scope, handoff: &HandoffSession) -> Result<(), Fa
 }
 
 /// Ends the handoff, because the user's message is an exit word.
-async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
+pub(super) async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
     if lease.is_open() {
         lease::commit_end(&scope.run, lease, HandoffEnd::Left).await;
         cancel_remote_task(scope, lease);
@@ -242,7 +260,7 @@ async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failu
 }
 
 /// Cancels the task of a remote holder, in the background.
-fn cancel_remote_task(scope: &Scope, lease: &HandoffLease) {
+pub(super) fn cancel_remote_task(scope: &Scope, lease: &HandoffLease) {
     let handoff = lease.session();
     if let Some(target) = scope.run.agents.get(&handoff.target_agent_id) {
         remote::handoff::cancel_held(&scope.run.extensions, target, handoff.notes.remote.as_deref());
@@ -269,12 +287,13 @@ async fn holder_failed(
     finish::acknowledge_end(scope, lease, Input::default()).await
 }
 
-/// Hands the thread to the agent whose trigger matches the message. If the target is not available or refuses, the requested
-/// agent answers.
-async fn run_triggered(
+/// Hands the thread to the agent that the message asks for. If the target is not available or refuses, the scope's agent answers.
+/// `paused` is the handoff that was paused for it.
+pub(super) async fn run_triggered(
     scope: Scope,
     target: &baton_core::AgentName,
     input: Input,
+    paused: Option<HandoffId>,
 ) -> Result<Outcome, Failure> {
     let giver =
         scope.clone().with_session(|session| session.bounds = Arc::new(session.bounds.for_dispatcher()));
@@ -283,7 +302,7 @@ async fn run_triggered(
         return run::run(scope, input).await;
     };
     let (summary, reason) = (input.words(), "the person asked for it".to_owned());
-    let offer = HandoffOffer { target, reason, summary, known: Map::new() };
+    let offer = HandoffOffer { target, reason, summary, known: Map::new(), paused };
     match start::start(&giver, child, &offer, finish::trigger_input(&giver, &input, &offer)).await? {
         StartOutcome::Answered(outcome) => Ok(*outcome),
         StartOutcome::Returned(lease) => {

@@ -38,6 +38,37 @@ pub(crate) fn occupied_message(holder: &Agent) -> String {
     format!("You're currently in {article} {what} session. Would you like to finish that first?")
 }
 
+/// Like [`occupied_message`], after a reply that was unclear.
+pub(crate) fn occupied_again_message(holder: &Agent) -> String {
+    format!(
+        "{} Say “yes” to finish it, “no” to pause it and switch now, or “later” to come to your other request afterwards.",
+        occupied_message(holder)
+    )
+}
+
+/// The user decided to finish first.
+pub(crate) const FINISH_FIRST: &str = "All right, let's finish this first.";
+
+/// The second request waits until the handoff has ended. `None`: it is for the agent that gets the thread back.
+pub(crate) fn queued_message(target: Option<&Agent>) -> String {
+    match target {
+        Some(target) => {
+            format!("All right, I'll connect you with {} as soon as we're done here.", target.display_name)
+        }
+        None => "All right, you'll be back with the main assistant as soon as we're done here.".to_owned(),
+    }
+}
+
+/// Announces that a handoff is paused because the user asked for something else.
+pub(crate) fn paused_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    let target = agents.get(&handoff.target_agent_id);
+    if has_saved_state(target, handoff) {
+        format!("No problem! Your progress with {} is saved.", agent_label(target, handoff))
+    } else {
+        "No problem!".to_owned()
+    }
+}
+
 /// Rejection because the target cannot run (C-14).
 pub(crate) fn unavailable_message(target: &Agent) -> String {
     let name = target.display_name.to_lowercase();
@@ -59,7 +90,8 @@ pub fn returning_message(agents: &Agents, handoff: &HandoffSession) -> String {
         },
         Some(HandoffEnd::Left) => format!("No problem! Returning you to {to}."),
         Some(HandoffEnd::Expired) => {
-            format!("Your session with {} has ended. Your progress is saved.", agent_label(target, handoff))
+            let saved = if has_saved_state(target, handoff) { " Your progress is saved." } else { "" };
+            format!("Your session with {} has ended.{saved}", agent_label(target, handoff))
         }
         Some(HandoffEnd::Failed) => {
             target.map_or_else(|| "This did not work out.".to_owned(), |one| unavailable_message(one))
@@ -104,11 +136,17 @@ fn completed_message(activity: Option<&AgentActivity>, handoff: &HandoffSession)
 
 /// Question to a user who comes back to an unfinished handoff (C-15).
 pub fn welcome_back_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    format!("Welcome back! {}", resume_question(agents, handoff))
+}
+
+/// Asks whether to resume an unfinished handoff.
+pub(crate) fn resume_question(agents: &Agents, handoff: &HandoffSession) -> String {
     let target = agents.get(&handoff.target_agent_id);
-    let what =
-        target.and_then(|target| AgentActivity::of(target)).map(|activity| activity.owned(subject(handoff)));
+    let what = target
+        .and_then(|target| AgentActivity::of(target))
+        .map(|activity| activity.owned(work_label(handoff)));
     let what = what.unwrap_or_else(|| format!("with {}", agent_label(target, handoff)));
-    format!("Welcome back! Would you like to continue {what}?")
+    format!("Would you like to continue {what}?")
 }
 
 /// Announces that the holder resumes.
@@ -139,6 +177,51 @@ fn subject(handoff: &HandoffSession) -> Option<String> {
     let named = ["name", "title", "subject"].iter().find_map(|key| values.get(key).and_then(Value::as_str));
     let text = named?.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| head(&text, MAX_QUOTED_CHARS))
+}
+
+/// The work by its name in quotation marks or, without one, by its purpose: "sends Slack alerts" becomes "Slack alert" (K9).
+fn work_label(handoff: &HandoffSession) -> Option<String> {
+    if let Some(name) = subject(handoff) {
+        return Some(format!("'{name}'"));
+    }
+    let values = handoff.workflow.as_ref()?.data.get("values")?;
+    let purpose =
+        ["purpose", "goal", "topic"].iter().find_map(|key| values.get(key).and_then(Value::as_str))?;
+    purpose_label(purpose)
+}
+
+/// The object of a purpose such as "sends Slack alerts to the team", in the singular. `None` if it is not that simple.
+fn purpose_label(purpose: &str) -> Option<String> {
+    const LEADS: &[&str] =
+        &["it", "should", "a", "an", "the", "skill", "that", "which", "to", "i", "want", "my", "our", "and"];
+    const ENDS: &[&str] = &[
+        "to", "for", "from", "in", "on", "with", "when", "and", "of", "into", "as", "at", "by", "about",
+        "if", "after", "before", "or", "every", "each", "per",
+    ];
+    let clause = purpose.split(['.', ',', ';', '\n', '(', ':']).next()?;
+    let mut words =
+        clause.split_whitespace().skip_while(|word| LEADS.contains(&word.to_lowercase().as_str()));
+    let _verb = words.next()?;
+    let is_article =
+        |word: &&str| ["a", "an", "the", "my", "our", "your"].contains(&word.to_lowercase().as_str());
+    let object: Vec<&str> = words
+        .skip_while(|word| is_article(word))
+        .take_while(|word| !ENDS.contains(&word.to_lowercase().as_str()))
+        .collect();
+    let (last, rest) = object.split_last().filter(|_| object.len() <= 3)?;
+    let label = rest.iter().copied().chain([singular(last).as_str()]).collect::<Vec<_>>().join(" ");
+    (label.len() <= MAX_QUOTED_CHARS).then_some(label)
+}
+
+fn singular(word: &str) -> String {
+    match word.strip_suffix("ies") {
+        Some(stem) if stem.len() > 1 => format!("{stem}y"),
+        _ => word
+            .strip_suffix('s')
+            .filter(|stem| stem.len() > 2 && !stem.ends_with('s'))
+            .unwrap_or(word)
+            .to_owned(),
+    }
 }
 
 /// Activity by display name: "Skill Creation Assistant" becomes "skill creation".
@@ -182,10 +265,10 @@ impl AgentActivity {
         }
     }
 
-    /// Example: "creating your 'Slack Alert' skill".
-    fn owned(&self, subject: Option<String>) -> String {
-        match (&self.object, subject) {
-            (Some(object), Some(subject)) => format!("{} your '{subject}' {object}", self.doing),
+    /// Example: "creating your 'Slack Alert' skill", with a label as [`work_label`] returns it.
+    fn owned(&self, label: Option<String>) -> String {
+        match (&self.object, label) {
+            (Some(object), Some(label)) => format!("{} your {label} {object}", self.doing),
             (Some(object), None) => format!("{} your {object}", self.doing),
             (None, _) => self.pointing(),
         }
@@ -336,6 +419,16 @@ pub(crate) async fn announce_ended(
 #[cfg(test)]
 mod tests {
     use super::gerund;
+
+    #[test]
+    fn k_9_work_is_named_by_its_purpose() {
+        let label = |purpose: &str| super::purpose_label(purpose);
+        assert_eq!(label("sends Slack alerts").as_deref(), Some("Slack alert"));
+        assert_eq!(label("It should summarize my project pages in bullets").as_deref(), Some("project page"));
+        assert_eq!(label("a skill that summarizes Notion pages").as_deref(), Some("Notion page"));
+        assert_eq!(label("alerts"), None);
+        assert_eq!(label("does a very long list of other things"), None);
+    }
 
     #[test]
     fn activity_is_derived_from_a_verb() {

@@ -57,5 +57,5 @@ pub(crate) fn activate(handoff: &mut HandoffSession, target: &Agent, known: &Map
         **link = RemoteLink { task, ..RemoteLink::default() };
     }
     (notes.end, notes.ended_in, notes.failures) = (None, None, 0);
-    (notes.told, notes.topic) = (NotifiedParty::Nobody, LastTopic::Other);
+    (notes.told, notes.topic, notes.second) = (NotifiedParty::Nobody, LastTopic::Other, None);
 }

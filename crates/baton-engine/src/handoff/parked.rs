@@ -35,6 +35,7 @@ fn gives_to_holder(step: &Step, handoff: HandoffId) -> bool {
     let is_route = !step.path.contains('/');
     is_route
         && serde_json::from_value(step.data.clone()).is_ok_and(|routing: RoutingDecision| {
-            matches!(routing.route, RunRoute::Held(_)) && routing.handoff_id == Some(handoff)
+            let is_held = matches!(routing.route, RunRoute::Held(_) | RunRoute::SecondRequest(_));
+            is_held && routing.handoff_id == Some(handoff)
         })
 }

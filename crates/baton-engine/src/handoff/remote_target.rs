@@ -6,7 +6,7 @@ use baton_core::agent::Agent;
 use baton_core::message::Part;
 use baton_core::remote::{RemoteLink, RemoteMessage, RemoteTask};
 use baton_core::store::{HandoffSession, MessageQuery, NewHandoff};
-use baton_core::{RunId, TenantStore};
+use baton_core::{RunId, TenantId, TenantStore};
 
 use super::messages;
 use crate::engine::Engine;
@@ -53,8 +53,8 @@ impl Engine {
     }
 
     /// Cancels the remote task of a handoff that has ended.
-    pub(super) fn release_remote(&self, handoff: &HandoffSession) {
-        let agents = self.all_agents();
+    pub(super) fn release_remote(&self, tenant: &TenantId, handoff: &HandoffSession) {
+        let agents = self.all_agents_of(tenant);
         if let Some(target) = agents.get(&handoff.target_agent_id) {
             self.release_link(target, handoff.notes.remote.as_deref());
         }

@@ -39,6 +39,8 @@ pub(crate) struct HandoffOffer {
     pub(crate) summary: String,
     /// Facts by name. The target's workflow does not ask for the ones it collects.
     pub(crate) known: Map<String, Value>,
+    /// The handoff that was paused for this one.
+    pub(crate) paused: Option<HandoffId>,
 }
 
 /// Result of [`start`].
@@ -186,6 +188,7 @@ fn new_session(scope: &Scope, offer: &HandoffOffer) -> HandoffSession {
     let notes = HandoffNotes {
         since: scope.run.request.message_number,
         recent: policy.recent_messages,
+        paused: offer.paused,
         ..HandoffNotes::default()
     };
     let now = Timestamp::now();

@@ -131,7 +131,7 @@ impl Consultation {
     fn new(scope: &Scope, advisors: &Advisors, input: &Input) -> Self {
         let agents = advisors.agents.iter().filter_map(|one| scope.run.agents.get(&one.agent));
         let (question, deadline) =
-            (question(scope, input), scope.run.models.scaled_timeout(advisors.deadline, agents));
+            (question(scope, input), scope.models().scaled_timeout(advisors.deadline, agents));
         Self { scope: scope.cancellable(), question, deadline, until: Instant::now() + deadline.get() }
     }
 
@@ -200,7 +200,7 @@ impl Consultation {
         let agents = &scope.run.agents;
         let agent = agents.get(&advisor.agent).ok_or_else(|| Failure::NoAgent(advisor.agent.clone()))?;
         let child = invocation::enter_when_permitted(scope, agent, InvocationKind::Advisor).await?;
-        let limit = scope.run.models.scaled_timeout(advisor.timeout, [agent]).min(self.deadline);
+        let limit = scope.models().scaled_timeout(advisor.timeout, [agent]).min(self.deadline);
         // An advisor that started before a crash resumes from its record, even past the deadline.
         if Instant::now() >= self.until && !scope.run.recorder.steps.contains_key(child.path()) {
             return Err(Failure::TimedOut { limit, partial: None });

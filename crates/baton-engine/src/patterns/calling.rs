@@ -238,7 +238,8 @@ impl CallAgent {
             agent,
         };
         telemetry::transfer(&scope, InvocationKind::Call, slice::from_ref(&task.agent));
-        let limit = scope.run.models.scaled_timeout(task.agent.limits.timeout, [&task.agent]);
+        let limit =
+            scope.run.models.for_sub_agents().scaled_timeout(task.agent.limits.timeout, [&task.agent]);
         let work = Box::pin(task::run(&scope, task));
         let report = self.notifier.while_waiting(&scope, limit, work).await?;
         match &report.result {

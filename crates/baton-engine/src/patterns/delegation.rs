@@ -186,7 +186,7 @@ impl Delegate {
         let options = FanOutOptions {
             strategy: call.strategy.unwrap_or(delegation.strategy),
             limit: call.timeout_ms.map_or_else(
-                || scope.run.models.scaled_timeout(delegation.timeout, &agents),
+                || scope.run.models.for_sub_agents().scaled_timeout(delegation.timeout, &agents),
                 HumanDuration::from_millis,
             ),
             max_parallel: max_parallel(&scope),

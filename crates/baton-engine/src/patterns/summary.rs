@@ -36,7 +36,7 @@ pub(crate) async fn summarize(scope: &Scope, text: &str, most: usize) -> Result<
         deadline: scope.session.bounds.deadline,
         closing: None,
     };
-    let candidates = scope.run.models.fast_candidates(scope.agent())?;
+    let candidates = scope.models().fast_candidates(scope.agent())?;
     match turn::run_turn(&place, &candidates, ask).await {
         Ok(taken) if !taken.reply.text.trim().is_empty() => Ok(head(taken.reply.text.trim(), most)),
         Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),

@@ -31,8 +31,8 @@ const MAX_CALLS: usize = 128;
 /// Maximum bytes of a reply's text, reasoning and arguments.
 const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes of text that a reply may have before a tool call that is required.
-const MAX_TEXT_BEFORE_CALL: usize = 800;
+/// Bytes of text that a reply may have before a tool call that is required: two sentences. A slow model needs many seconds for more.
+const MAX_TEXT_BEFORE_CALL: usize = 300;
 
 /// A reply in progress. Its ledger row is written even if it is dropped.
 pub(super) struct Attempt<'a> {

@@ -48,7 +48,7 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
         risk: Risk::Low,
         timeout: scope.agent().limits.timeout,
     };
-    let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
+    let candidates = scope.models().candidates(scope.agent()).unwrap_or_default();
     let needs_evidence = candidates.first().is_some_and(|first| first.facts.assists.workflow_evidence);
     let evidence =
         needs_evidence.then(|| said(&scope.run.request.words(), input)).filter(|said| !said.is_empty());

@@ -13,6 +13,7 @@ use baton_core::store::{
     HandoffSession, HandoffState, RunRecord,
 };
 use baton_core::tool::Risk;
+use baton_core::workflow::consent::bare;
 use baton_core::workflow::{Machine, Waits, label, value};
 use baton_core::{RunId, StoreError};
 use jiff::{SignedDuration, Timestamp};
@@ -26,6 +27,7 @@ use crate::failure::Failure;
 use crate::input::text_of;
 use crate::journal::Record;
 use crate::lease::HandoffLease;
+use crate::models::ModelRegistry;
 use crate::retry::{MAX_RETRIES, RETRY_DELAY, retry};
 use crate::run_end::event;
 use crate::run_state::RunState;
@@ -36,7 +38,7 @@ pub(crate) const NO: &str = "no";
 
 /// What a workflow asks.
 #[derive(Debug, PartialEq)]
-struct WorkflowQuestion {
+pub(crate) struct WorkflowQuestion {
     text: String,
     choices: Vec<String>,
     schema: Value,
@@ -44,6 +46,65 @@ struct WorkflowQuestion {
     key: Option<String>,
     /// Whether the user is to agree to something.
     is_confirmation: bool,
+}
+
+impl WorkflowQuestion {
+    /// Whether the user is asked for things that people say, such as the triggers of a skill.
+    pub(crate) fn takes_requests(&self) -> bool {
+        const SAYING: &[&str] = &[
+            "say",
+            "said",
+            "ask",
+            "example",
+            "examples",
+            "request",
+            "requests",
+            "question",
+            "questions",
+            "phrase",
+            "phrases",
+        ];
+        bare(&self.text).split(' ').any(|word| SAYING.contains(&word))
+    }
+
+    /// Whether the text is one of the choices and nothing else.
+    pub(crate) fn is_choice(&self, text: &str) -> bool {
+        let text = value::joined(text.trim().trim_end_matches(['.', '!']));
+        self.choices.iter().any(|choice| value::joined(choice) == text)
+    }
+
+    /// Whether a text can be an answer. A yes or no cannot be distinguished from one to another question.
+    pub(crate) fn takes(&self, text: &str) -> bool {
+        let is_free = self.choices.is_empty() || value::choice(&self.choices, text).is_some();
+        is_free && !self.is_confirmation
+    }
+
+    /// The question with its choices.
+    pub(crate) fn full_text(&self) -> String {
+        let has_choices = !self.choices.is_empty() && self.key.is_some();
+        match (self.is_confirmation, has_choices) {
+            (true, _) => format!("{} (yes or no)", self.text),
+            (false, true) => format!("{} ({})", self.text, self.choices.join(", ")),
+            (false, false) => self.text.clone(),
+        }
+    }
+}
+
+/// The question that the workflow of an active handoff waits with.
+pub(crate) fn pending(
+    models: &ModelRegistry,
+    agent: &Agent,
+    handoff: &HandoffSession,
+) -> Option<WorkflowQuestion> {
+    let machine = Machine::read(agent.workflow.as_ref()?, handoff.workflow.as_ref())?;
+    let guided = models.guide(agent).and_then(|_| next_slot(&machine));
+    question(&machine, guided)
+}
+
+/// Whether the message of this run was sent as the answer to the open question, in the list of approvals.
+pub(crate) async fn is_answered_by(state: &RunState, handoff: &HandoffSession) -> Result<bool, Failure> {
+    let asked = find(state, handoff).await?;
+    Ok(asked.is_some_and(|asked| asked.outcome.answer_run_id == Some(state.run_id)))
 }
 
 /// Stores the question of the workflow, if its agent holds the thread at the end of the run, with the run's last append. Without
@@ -161,9 +222,8 @@ fn detail(request: &ApprovalRequest) -> Value {
 }
 
 fn request(state: &RunState, agent: &Agent, handoff: &HandoffSession) -> Option<ApprovalRequest> {
+    let asked = pending(&state.models, agent, handoff)?;
     let machine = Machine::read(agent.workflow.as_ref()?, handoff.workflow.as_ref())?;
-    let guided = state.models.guide(agent).and_then(|_| next_slot(&machine));
-    let asked = question(&machine, guided)?;
     let expiry = state.extensions.approvals.of(&state.caller.tenant).expiry;
     let created_at = Timestamp::now();
     let default_expiry = SignedDuration::try_from(expiry).unwrap_or(SignedDuration::MAX);

@@ -10,7 +10,9 @@ use baton_core::model::ModelErrorKind;
 use baton_core::store::{MessageQuery, RunStatus};
 use baton_core::{HumanDuration, SubAgentResult};
 use baton_engine::bounds::InvocationError;
-use baton_engine::{DelegationPlan, Engine, Failure, RunRequest, RunResult, RunTask, results};
+use baton_engine::{
+    DelegationPlan, Engine, Failure, OrchestrationError, RunRequest, RunResult, RunTask, results,
+};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use tokio::time::Instant;
 
@@ -73,6 +75,28 @@ impl Kept {
             messages.into_iter().map(|one| (one.message.role, one.message.text(), one.message.visibility));
         said.collect()
     }
+}
+
+/// B20, B5, B6: the library's own delegation gives one result for each agent, and its errors are of the family of delegations.
+#[tokio::test(start_paused = true)]
+async fn b20_delegation_errors_are_orchestration_errors() {
+    let model = Scripted::default().script("b", [ScriptedTurn::text("30 °C.")]);
+    let (parts, request) = asks(&model, delegation(&["b", "c"])).parts().await;
+    let engine = Engine::new(parts);
+    let mut found =
+        baton_engine::delegate(&engine, request.clone(), delegation(&["b", "c"])).await.unwrap().into_iter();
+    let (b, c) = (found.next().unwrap(), found.next().unwrap());
+    assert_eq!((b.agent_id.as_str(), b.success), ("b", true));
+    assert_eq!(baton_engine::response_of(b).unwrap(), "30 °C.");
+    let error = OrchestrationError::from(baton_engine::response_of(c).unwrap_err());
+    assert!(
+        matches!(&error, OrchestrationError::Delegation(_)) && error.code() == "invalid_request",
+        "{error}"
+    );
+    assert!(error.to_string().starts_with("`c` gave no response: "), "{error}");
+    // One that cannot begin has no results.
+    let error = baton_engine::delegate(&engine, request, delegation(&["nobody"])).await.unwrap_err();
+    assert_eq!(OrchestrationError::from(error).code(), "agent_not_found");
 }
 
 fn outcomes(results: &[SubAgentResult]) -> Vec<(&str, Option<&str>, Option<&str>)> {

@@ -2,13 +2,14 @@
 
 mod cached;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baton_core::agent::{Agent, ToolPattern};
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
-use baton_core::ledger::CallOutcome;
+use baton_core::ledger::{CallOutcome, Called};
 use baton_core::message::Visibility;
 use baton_core::model::{Model, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream};
 use baton_core::store::{PageRequest, RunStatus};
@@ -319,7 +320,7 @@ async fn f12_operator_can_disable_calls() {
     }
 }
 
-/// F5, I7, X24: a child that fails is a result, with its code; the parent goes on.
+/// F5, I7, K6, X24: a child that fails is a result, with its code; the parent goes on.
 #[tokio::test(start_paused = true)]
 async fn f5_failed_child_is_a_result() {
     let model = calls(&mission("b")).script("b", [ScriptedTurn::error(ModelErrorKind::Auth)]);
@@ -328,7 +329,9 @@ async fn f5_failed_child_is_a_result() {
     let told = &told(&model, "a")[0];
     assert_eq!((&told["success"], &told["error_type"]), (&json!(false), &json!("auth")));
     assert!(told["error"].as_str().unwrap().starts_with("Sub-agent execution failed: "), "{told}");
-    assert!(told.get("result").is_none() && told["session_id"].is_string());
+    // K6: without an answer the result is the error.
+    let reason = told["error"].as_str().unwrap().trim_start_matches("Sub-agent execution failed: ");
+    assert!(told["result"] == reason && told["session_id"].is_string(), "{told}");
     assert_eq!(told["steps_taken"], 1);
     assert!(told["note"].as_str().unwrap().contains("I'm working with limited resources right now…"), "B13");
 }
@@ -569,7 +572,7 @@ async fn f32_a_call_chooses_the_strategy() {
 
 /// F6, X19: a call that needs approval waits with its preview, and does not hold up the others.
 #[tokio::test(start_paused = true)]
-async fn f6_call_that_needs_approval() {
+async fn f6_k5_call_that_needs_approval() {
     let long = "ä".repeat(400);
     for (approve, ask_at, ask) in [
         (PreApproval::None, None, true),
@@ -610,11 +613,44 @@ async fn f6_call_that_needs_approval() {
 async fn f34_approvals_within_a_child_reach_the_root() {
     let model = calls(&mission("b"))
         .script("b", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("I may not look.")]);
-    let mut setup = two(&model).tool(TestTool::echo("look"));
+    let looked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&looked);
+    let look = TestTool::new("look", move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async { Ok("seen".to_owned()) }
+    });
+    let mut setup = two(&model).tool(look);
     setup.others[0].approvals.ask = vec![pattern("look")];
-    let waits_for = setup.run().await.end.waits_for;
-    assert_eq!(waits_for[0].path, "a/turn:1/tool:1/call:b/turn:1/tool:1");
-    assert_eq!((waits_for[0].agent.as_str(), waits_for[0].tool.as_str()), ("b", "look"));
+    let ran = setup.run().await;
+    let [waits_for] = &ran.end.waits_for[..] else { panic!("{}", ran.log()) };
+    assert_eq!(waits_for.path, "a/turn:1/tool:1/call:b/turn:1/tool:1");
+    assert_eq!((waits_for.agent.as_str(), waits_for.tool.as_str()), ("b", "look"));
+    // Until then nothing has happened, and neither model goes on without the decision.
+    assert_eq!((ran.end.status, looked.load(Ordering::SeqCst)), (RunStatus::Waiting, 0));
+    assert_eq!(asked_names(&model), ["a", "b"]);
+}
+
+/// F16: the model of the alias `fast` writes the summary, of results over 2000 characters unless another limit is set.
+#[tokio::test(start_paused = true)]
+async fn f16_the_fast_model_summarises_over_2000_characters() {
+    for (length, is_long) in [(2000, false), (2001, true)] {
+        let text = "x".repeat(length);
+        let model = Scripted::default()
+            .script("a", [call("b"), ScriptedTurn::text("In short: x."), ScriptedTurn::text("Done.")])
+            .script("b", [ScriptedTurn::text(&text)]);
+        let mut setup = two(&model).agent(|agent| agent.delegation.summarize_results = true);
+        let quick = baton_core::agent::ModelName::parse("scripted/quick").unwrap();
+        setup.models = setup.models.with_alias("fast", quick);
+        let ran = setup.run().await;
+        let expected = if is_long { "In short: x." } else { text.as_str() };
+        assert_eq!(told(&model, "a")[0]["result"], expected, "{length}");
+        let written = model_rows(&ran.end.rows, "/call:b/summary");
+        let models: Vec<&Called> = written.iter().map(|row| &row.call).collect();
+        let quick = Called::Model { provider: "scripted".to_owned(), model: "quick".to_owned() };
+        assert_eq!(models, vec![&quick; usize::from(is_long)]);
+        let mut others = ran.end.rows.iter().filter(|row| !row.path.contains("/summary"));
+        assert!(!others.any(|row| row.call == quick), "only the summary is written by it");
+    }
 }
 
 /// F16: a long result becomes a summary that the caller pays for, and says where the whole text is.
@@ -717,28 +753,48 @@ async fn f15_session_tree_is_stored() {
     assert_eq!(seen, [true; 4], "{}", ran.log());
 }
 
-/// F14: what is logged of a child, from its start to its end.
+/// F14, K13: what is logged of a child, from its start to its end, with the ids of its session and of its parent's.
 #[tokio::test]
-async fn f14_children_are_logged() {
+async fn f14_k13_children_are_logged() {
     let lines = logged(Box::pin(async {
         let both = call("b")
             .and_call("call_agent", &json!({"mission": "x", "agent_definition": {"system_prompt": "y"}}));
         let model = Scripted::default()
             .script("a", [both, ScriptedTurn::text("ok")])
-            .script("b", [ScriptedTurn::text("B.")]);
-        two(&model).run().await;
+            .script("b", [call("c"), ScriptedTurn::text("B.")])
+            .script("c", [ScriptedTurn::text("C.")]);
+        line_of_four(&model).policy(|policy| policy.sub_agent_max_steps = 7).run().await;
     }))
     .await;
     let line = |words: &[&str]| {
-        let found = lines.iter().any(|line| words.iter().all(|word| line.contains(word)));
-        assert!(found, "{words:?} in {lines:#?}");
+        let found = lines.iter().filter(|line| words.iter().all(|word| line.contains(word)));
+        let found: Vec<&String> = found.collect();
+        assert_eq!(found.len(), 1, "{words:?} once in {lines:#?}");
+        found[0].clone()
+    };
+    let value = |line: &str, field: &str| {
+        let rest = line.split(&format!("{field}=")).nth(1).unwrap_or_else(|| panic!("{field} in {line}"));
+        rest.split(' ').next().unwrap().trim_matches('"').to_owned()
     };
     line(&["spawning_sub_agent", "specialist=b", "mission_length=9", "has_custom_definition=false"]);
     line(&["spawning_sub_agent", "specialist=custom", "mission_length=1", "has_custom_definition=true"]);
-    line(&["sub_agent_spawned", "parent=", "child=", "agent=b", "hierarchy_level=2"]);
-    line(&["sub_agent_completed", "specialist=b", "success=true", "steps_taken=1"]);
+    let child = line(&["sub_agent_spawned", "specialist=b", "hierarchy_level=2", "tenant_id=acme"]);
+    let grandchild = line(&["sub_agent_spawned", "specialist=c", "hierarchy_level=3"]);
+    assert!(SessionId::parse(&value(&child, "parent")).unwrap().parent().is_none(), "{child}");
+    assert!(value(&child, "child").starts_with(&format!("{}:sub_b_", value(&child, "parent"))), "{child}");
+    assert_eq!(value(&grandchild, "parent"), value(&child, "child"));
+    assert!(value(&grandchild, "child").starts_with(&format!("{}:sub_c_", value(&child, "child"))), "F9");
+    // K13: the mission begins in this session, with this many steps.
+    let session = format!("sub_session_id={} ", value(&child, "child"));
+    line(&["executing_sub_agent_mission", &session, "max_steps=7"]);
+    line(&["sub_agent_completed", "specialist=b", "success=true", "steps_taken=2"]);
+    line(&["sub_agent_completed", "specialist=c", "success=true", "steps_taken=1"]);
     line(&["sub_agent_failed", "specialist=custom", "error=", "error_type=\"invalid_request\""]);
-    line(&["Delegation started", "source_agent=a", "target_agent=custom"]);
+    // H3: each delegation once, with its tenant.
+    for (source, target) in [("a", "b"), ("a", "custom"), ("b", "c")] {
+        let (source, target) = (format!("source_agent={source} "), format!("target_agent={target} "));
+        line(&["Delegation started", &source, &target, "tenant_id=acme"]);
+    }
 }
 
 /// The process dies when two of three children of one turn are done. They do not run again, and nothing is paid for twice.
@@ -751,10 +807,10 @@ fn finished_child_survives_a_crash() {
         .script("b", [ScriptedTurn::text("B.")])
         .script("c", [ScriptedTurn::text("C.")])
         .script("generic", [ScriptedTurn::default().say("G").hang()]);
-    let (done, began) = (std::sync::atomic::AtomicUsize::new(0), first.clone());
+    let (done, began) = (AtomicUsize::new(0), first.clone());
     let (engine, _, _) = die(two(&first), move |event| {
         let is_done = matches!(event.kind, EventKind::SessionFinished { .. });
-        let before = done.fetch_add(usize::from(is_done), std::sync::atomic::Ordering::SeqCst);
+        let before = done.fetch_add(usize::from(is_done), Ordering::SeqCst);
         let is_time = before + usize::from(is_done) == 2;
         while is_time && !asked_names(&began).contains(&"generic".to_owned()) {
             std::thread::yield_now();

@@ -77,7 +77,7 @@ fn after(millis: u64, text: &str) -> ScriptedTurn {
     ScriptedTurn::default().wait(Duration::from_millis(millis)).say(text)
 }
 
-/// B1, B2, B3: the main agent keeps the baton, the others stay behind the scenes, and what they said becomes one answer.
+/// B1, B2, B3, D2, I2: the main agent keeps the baton, the others stay behind the scenes, and what they said becomes one answer.
 #[tokio::test(start_paused = true)]
 async fn b1_two_agents_work_and_the_caller_answers() {
     let model = asks(&["b", "c"], &json!({}))
@@ -512,7 +512,7 @@ async fn a18_a_sub_agent_sees_only_the_message() {
     assert_eq!(asked[2].messages.len(), 3, "task, call, result");
 }
 
-/// B16: each of them has its own model.
+/// B16, J0d: each of them has its own model.
 #[tokio::test(start_paused = true)]
 async fn b16_each_agent_uses_its_own_model() {
     let model = asks(&["b", "c"], &json!({}))

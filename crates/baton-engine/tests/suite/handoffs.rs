@@ -1,5 +1,6 @@
 //! The whole thread changes hands: who answers then, how it comes back, and what is said about it.
 
+mod conflict;
 mod crashes;
 mod ends;
 mod outside;
@@ -168,7 +169,7 @@ pub(super) fn complete() -> ScriptedTurn {
     ScriptedTurn::call("complete_handoff", &arguments)
 }
 
-/// C-1, C-17, C-18, C-37, J2: the thread goes to the specialist, stays with it, and comes back; whoever gave it away is asked again
+/// C-1, C-17, C-18, C-37, J2, D2, I2: the thread goes to the specialist, stays with it, and comes back; whoever gave it away is asked again
 /// only then, and is told what came of it.
 #[tokio::test]
 async fn c_1_c_37_holder_answers_alone_until_it_returns_the_thread() {

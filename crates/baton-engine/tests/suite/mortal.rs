@@ -230,6 +230,12 @@ impl Lifecycle for MortalTenant {
     ) -> Pending<'_, Option<RunId>> {
         self.life.read(self.inner.delete_events(before, after, limit))
     }
+    fn expired_audit(&self, before: Timestamp) -> Pending<'_, Option<u64>> {
+        self.life.read(self.inner.expired_audit(before))
+    }
+    fn truncate_audit(&self, before: Timestamp, seal: u64) -> Pending<'_, bool> {
+        self.life.read(self.inner.truncate_audit(before, seal))
+    }
     fn begin_erasure(&self, user: &UserId, entry: AuditEntry) -> Pending<'_, Erasure> {
         self.life.read(self.inner.begin_erasure(user, entry))
     }
@@ -238,6 +244,9 @@ impl Lifecycle for MortalTenant {
     }
     fn finish_erasure(&self, erasure: Uuid) -> Pending<'_, ()> {
         self.life.read(self.inner.finish_erasure(erasure))
+    }
+    fn set_file_bytes(&self, thread: ThreadId, bytes: u64) -> Pending<'_, ()> {
+        self.life.read(self.inner.set_file_bytes(thread, bytes))
     }
     fn stored_bytes(&self, user: Option<&UserId>) -> Pending<'_, u64> {
         self.life.read(self.inner.stored_bytes(user))

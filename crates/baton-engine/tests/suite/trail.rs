@@ -194,7 +194,7 @@ fn script() -> Scripted {
         .script("l", [ScriptedTurn::text("We say so.")])
 }
 
-/// A7, A15, H3, H16: from the trail of a thread alone it can be said who asked whom, in which order, on whose behalf and how it ended;
+/// A7, A15, H3, H16, J0c: from the trail of a thread alone it can be said who asked whom, in which order, on whose behalf and how it ended;
 /// and it is what was heard. It never holds what was said.
 #[tokio::test(start_paused = true)]
 async fn a7_whole_conversation_is_audited() {

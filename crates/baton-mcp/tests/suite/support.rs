@@ -75,6 +75,8 @@ pub fn context(tenant_name: &str) -> Arc<CallContext> {
         agent: AgentName::parse("helper").unwrap(),
         work_dir: PathBuf::new(),
         has_workspace: false,
+        storage_left: None,
+        subfolder: None,
         trace: None,
     })
 }

@@ -74,7 +74,8 @@ fn joined(rest: &str) -> Option<&str> {
 /// The request from its trigger on, seen from the other side.
 fn wish(sentence: &str, at: usize) -> Option<String> {
     let text = sentence[at..].trim_end_matches(['.', '!', '?', ' ']);
-    let wanted = ["i want to ", "want to "]
+    // "I'm here to help you …" has the help.
+    let wanted = ["i want to ", "want to ", "help me "]
         .iter()
         .find_map(|lead| text.get(lead.len()..).filter(|_| text[..lead.len()].eq_ignore_ascii_case(lead)));
     let text = wanted.unwrap_or(text);
@@ -132,6 +133,7 @@ mod tests {
             (some("create a skill for your team's weekly report"), some("my team's weekly report"))
         );
         assert_eq!(parts("Create a skill"), (some("create a skill"), None));
+        assert_eq!(parts("Help me debug my crashing service").0, some("debug your crashing service"));
         assert_eq!(
             parts("I want to return a kettle"),
             (some("return a kettle"), None),

@@ -3,7 +3,7 @@
 use baton_core::agent::{Slot, StateName};
 use baton_core::workflow::consent::{NO, bare, is_yes};
 use baton_core::workflow::data::Held;
-use baton_core::workflow::value::{joined, plain};
+use baton_core::workflow::value::{self, plain};
 use baton_core::workflow::{Machine, Waits};
 
 use super::wording::suspect;
@@ -158,19 +158,12 @@ pub(super) fn unquoted(text: &str) -> &str {
 /// A choice by its word, its number, or because it is the only one that is named.
 fn choice(choices: &[String], words: &str) -> Option<usize> {
     let said = plain(words.trim_end_matches(['.', '!']));
-    if let Some(at) = choices.iter().position(|choice| joined(choice) == joined(&said)) {
-        return Some(at);
-    }
     let number = said.trim_start_matches("option ").trim_start_matches("number ").trim_start_matches('#');
     if let Ok(number) = number.trim_end_matches(['.', ')']).parse::<usize>() {
         return number.checked_sub(1).filter(|at| *at < choices.len());
     }
-    let padded = format!(" {} ", bare(words));
-    if words.len() > 200 || padded.contains(" not ") {
-        return None;
-    }
-    let mut held = (0..choices.len()).filter(|at| padded.contains(&format!(" {} ", bare(&choices[*at]))));
-    held.next().filter(|_| held.next().is_none())
+    let named = value::choice(choices, words)?;
+    choices.iter().position(|choice| choice == named)
 }
 
 /// A short question in return, where questions are no answers.

@@ -159,6 +159,14 @@ impl Reply {
                     nearest.as_ref().map(|near| format!(" Did you mean “{near}”?")).unwrap_or_default();
                 format!("The {} can be {}.{meant}", spoken(key), series(choices, "or"))
             }
+            Refusal::OnlyYesOrNo { key, text } => {
+                let text = text.trim_end_matches(['.', '!']);
+                format!(
+                    "“{text}” is not a {} that I can use; please tell me the {} itself.",
+                    spoken(key),
+                    spoken(key)
+                )
+            }
             Refusal::Empty(key) => format!("The {} can't be empty.", spoken(key)),
             other => sentence(&other.to_string()),
         });

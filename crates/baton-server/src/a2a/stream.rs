@@ -234,7 +234,7 @@ impl Updates {
     fn plain_end(&self) -> Option<StreamItem> {
         let ended = self.projection.plain_end()?;
         // An answer with a schema has a value, which is in no event.
-        let agents = self.app.engine.all_agents();
+        let agents = self.app.engine.all_agents_of(&self.caller.tenant);
         agents.get(&ended.agent).filter(|agent| agent.output_schema.is_none())?;
         let status = TaskStatus { timestamp: Some(ended.at), ..TaskStatus::new(TaskState::Completed) };
         Some(self.projection.last(status, tasks::end_metadata(&ended.agent, ended.usage)))

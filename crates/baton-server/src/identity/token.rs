@@ -22,8 +22,7 @@ const LEEWAY_SECONDS: u64 = 30;
 const LEAST_SECRET_BYTES: usize = 32;
 
 /// How tokens may be signed. `none` is not among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     Hs256,
     Rs256,
@@ -34,8 +33,27 @@ pub enum Algorithm {
     Ps512,
     Es256,
     Es384,
-    #[serde(rename = "EdDSA")]
     EdDsa,
+}
+
+/// The library that verifies tokens does not know it.
+const UNSUPPORTED: &str = "ES512";
+const WORDS: &[&str] =
+    &["HS256", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+
+impl<'de> Deserialize<'de> for Algorithm {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        let word = String::deserialize(deserializer)?;
+        if word == UNSUPPORTED {
+            return Err(D::Error::custom(
+                "ES512 is not supported: the library that verifies tokens has no signatures of the curve P-521; let the issuer \
+                 sign with ES256, ES384, EdDSA, PS512 or RS512",
+            ));
+        }
+        let known = Self::ALL.iter().copied().find(|algorithm| algorithm.word() == word);
+        known.ok_or_else(|| D::Error::unknown_variant(&word, WORDS))
+    }
 }
 
 impl Algorithm {

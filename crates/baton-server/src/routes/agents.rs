@@ -67,7 +67,7 @@ async fn get_agent(
     caller: Caller,
     Segment(name): Segment,
 ) -> ApiResult<Json<AgentDetail>> {
-    let roster = newest(&app);
+    let roster = newest(&app, &caller);
     let agent = named::agent(&app, &caller, &name)?;
     let root = &app.engine.parts.extensions.work_dir;
     let diagnostics = roster.problems_of(&agent.name).map(|problem| DiagnosticView::of(problem, root));
@@ -173,7 +173,7 @@ async fn get_graph(
 
 /// The graph of the agents that the caller's tenant may see.
 fn graph(app: &App, caller: &Caller) -> Graph {
-    let (roster, tenants) = (newest(app), &app.engine.parts.tenants);
+    let (roster, tenants) = (newest(app, caller), &app.engine.parts.tenants);
     if !tenants.is_restricted(&caller.tenant) {
         return roster.graph().clone();
     }
@@ -181,6 +181,6 @@ fn graph(app: &App, caller: &Caller) -> Graph {
 }
 
 /// It does not change while it is looked at, whatever happens to the files.
-fn newest(app: &App) -> Arc<Roster> {
-    Arc::clone(&app.roster.borrow().roster)
+fn newest(app: &App, caller: &Caller) -> Arc<Roster> {
+    app.roster_of(caller).roster
 }

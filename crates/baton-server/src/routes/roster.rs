@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<App> {
     responses((status = 200, body = RosterView)),
     extensions(("x-permission" = json!("agent:read"))))]
 async fn show_roster(State(app): State<App>, caller: Caller) -> Json<RosterView> {
-    let state = app.roster.borrow().clone();
+    let state = app.roster_of(&caller);
     let tenants = &app.engine.parts.tenants;
     let is_shown = |problem: &Diagnostic| {
         let agents = app.agents(&caller);

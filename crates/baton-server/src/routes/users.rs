@@ -79,10 +79,11 @@ async fn export_user(
         ..AuditRecord::default()
     };
     trail::record(&app, &caller, Some(&trace), audit_record).await?;
-    let lines = export::export(app.data(&caller), user).map(|line| {
-        let line = line.inspect_err(|error| tracing::warn!(%error, "an export is cut off"));
-        line.map(|line| format!("{line}\n"))
-    });
+    let lines =
+        export::export(app.data(&caller), app.engine.parts.extensions.workspaces.clone(), user).map(|line| {
+            let line = line.inspect_err(|error| tracing::warn!(%error, "an export is cut off"));
+            line.map(|line| format!("{line}\n"))
+        });
     let mut response = Response::new(Body::from_stream(lines));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));

@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -44,6 +45,8 @@ pub struct Tls {
     provider: Arc<CryptoProvider>,
     acceptor: TlsAcceptor,
     certificate: Arc<CurrentCertificate>,
+    /// Reads the files now, whether or not they look changed.
+    reload: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -56,8 +59,8 @@ impl ResolvesServerCert for CurrentCertificate {
 }
 
 impl Tls {
-    /// Reads the files. Both must be there and belong together.
-    pub fn load(settings: TlsSettings) -> Result<Self, TlsError> {
+    /// Reads the files. Both must be there and belong together. They are read again when they change, and on `reload`.
+    pub fn load(settings: TlsSettings, reload: Arc<Notify>) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let certificate = read(&settings, &provider)?;
         let certificate = Arc::new(CurrentCertificate(ArcSwap::from_pointee(certificate)));
@@ -68,7 +71,7 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), settings, provider, certificate })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), settings, provider, certificate, reload })
     }
 
     /// Performs the handshake. Returns whether the client chose HTTP/2.
@@ -78,31 +81,38 @@ impl Tls {
         Ok((stream, is_http2))
     }
 
-    /// Replaces the certificate when its files have changed. Open connections keep theirs. Files that cannot be used change
+    /// Replaces the certificate when its files have changed or a reload is requested. Open connections keep theirs. Files that cannot be used change
     /// nothing, and are logged.
     pub async fn watch(&self) {
         let mut loaded = self.settings.stamps().await;
         let mut last = loaded;
         loop {
-            tokio::time::sleep(CHECK).await;
+            let is_asked = tokio::select! {
+                () = tokio::time::sleep(CHECK) => false,
+                () = self.reload.notified() => true,
+            };
             let now = self.settings.stamps().await;
             // Two files are seldom replaced at once: waits until both have stayed as they are for one interval.
-            if now != last {
+            if !is_asked && now != last {
                 last = now;
                 continue;
             }
-            if now == loaded {
+            if !is_asked && now == loaded {
                 continue;
             }
-            loaded = now;
-            match read(&self.settings, &self.provider) {
-                Ok(certificate) => {
-                    self.certificate.0.store(Arc::new(certificate));
-                    tracing::info!("the TLS certificate was loaded again");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the new TLS certificate cannot be used; the last good one stays");
-                }
+            (loaded, last) = (now, now);
+            self.replace();
+        }
+    }
+
+    fn replace(&self) {
+        match read(&self.settings, &self.provider) {
+            Ok(certificate) => {
+                self.certificate.0.store(Arc::new(certificate));
+                tracing::info!("the TLS certificate was loaded again");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the new TLS certificate cannot be used; the last good one stays");
             }
         }
     }

@@ -62,7 +62,7 @@ async fn join_with(
     if let Of::Run(run) = of {
         must_have_events(&*store, run).await?;
     }
-    let mut view = StreamView::new(thread, detail, app.profiles());
+    let mut view = StreamView::new(thread, detail, app.profiles(caller));
     let mut first = Bytes::new();
     if let Some(run) = under_way(&*store, place).await? {
         first = preamble(&*store, &mut view, run, place).await?;
@@ -73,9 +73,10 @@ async fn join_with(
     Ok(JoinedStream { follow, view, first, caller: caller.clone(), permit })
 }
 
-/// The stream of a run whose events were removed (`[retention] events`) would never end.
+/// The stream of a run whose events were removed (`[retention] events`) would never end. The status is read first: a run that ends
+/// between the two reads has events.
 async fn must_have_events(store: &dyn TenantStore, run: RunId) -> ApiResult<()> {
-    if store.run_events(run, 0, 1).await?.is_empty() && store.run(run).await?.status.is_final() {
+    if store.run(run).await?.status.is_final() && store.run_events(run, 0, 1).await?.is_empty() {
         let detail = "the events of this run are not kept any more; its messages, result and cost are";
         return Err(Problem::new(Code::CursorExpired, detail));
     }
@@ -99,7 +100,7 @@ pub async fn join_accepted(
     }
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, run, accepted.after);
     let follow = follow.counted(&app.metrics);
-    let view = StreamView::new(thread, Detail::Person, app.profiles());
+    let view = StreamView::new(thread, Detail::Person, app.profiles(caller));
     Ok(JoinedStream { follow, view, first: Bytes::new(), caller: caller.clone(), permit })
 }
 

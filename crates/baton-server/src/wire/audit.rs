@@ -192,6 +192,9 @@ pub enum VerdictBody {
         /// The number of seals from the first one on that no configured key has signed; absent if there are none.
         #[schema(nullable = false)]
         unsigned_seals: Option<u64>,
+        /// What retention has removed from the beginning of the trail; absent if nothing was.
+        #[schema(nullable = false)]
+        truncation: Option<TruncationBody>,
     },
     /// The first place that is not as it was written.
     Broken {
@@ -201,6 +204,18 @@ pub enum VerdictBody {
         number: u64,
         reason: String,
     },
+}
+
+/// What retention has removed, as a signed record says. Verification began after it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TruncationBody {
+    /// The last seal that was removed.
+    pub seal: u64,
+    /// Entries that were removed, in total.
+    pub entries: u64,
+    /// When entries were last removed.
+    #[schema(schema_with = moment)]
+    pub at: Timestamp,
 }
 
 /// A seal: the ends of all chains at one moment, bound to the seal before.

@@ -49,7 +49,7 @@ struct Route {
 /// What Ada owns, by the names of parameters.
 type Belongings = BTreeMap<&'static str, String>;
 
-/// A8, A9, A11, A17, A20, H1, H9
+/// A8, A9, A11, A17, A20, H1, H9, I3, I11
 #[tokio::test]
 async fn no_route_gives_anybody_what_is_not_theirs() {
     let site = site().await;

@@ -161,6 +161,7 @@ impl Plan {
         let parts = baton_server::ServerParts {
             engine,
             roster: rosters.subscribe(),
+            tenant_rosters: baton_server::TenantRosters::new(),
             choose: Box::new(move |_, _, _| Ok((main.clone(), None))),
             inspect: self.inspect,
             metrics,

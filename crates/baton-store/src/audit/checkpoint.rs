@@ -50,7 +50,7 @@ impl Checkpoint {
         let number = seal.to_be_bytes();
         let parts: [&[u8]; 3] = [&number, state, tx.tenant.as_bytes()];
         let is_trusted = tx.shared.audit_keys.check(row.text(2)?, b'c', &parts, &mac) == Trust::Trusted;
-        Ok(Self::decode(seal, state).filter(|_| is_trusted))
+        Ok(Self::decode(seal, state).filter(|checkpoint| is_trusted && checkpoint.seal > 0))
     }
 
     pub(super) async fn store(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
@@ -77,7 +77,7 @@ impl Checkpoint {
         seal::shown(self.seal.unsigned_abs(), *at, *entries, head, key_id).map(Some)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity((usize::from(CHAINS) + 1) * END_BYTES);
         for ChainEnd { entries, head, at } in self.chains.iter().chain([&self.newest]) {
             bytes.extend_from_slice(&entries.to_be_bytes());
@@ -87,7 +87,7 @@ impl Checkpoint {
         bytes
     }
 
-    fn decode(seal: i64, state: &[u8]) -> Option<Self> {
+    pub(super) fn decode(seal: i64, state: &[u8]) -> Option<Self> {
         let end = |bytes: &[u8]| {
             let (entries, rest) = bytes.split_first_chunk::<8>()?;
             let (at, head) = rest.split_first_chunk::<8>()?;
@@ -96,7 +96,7 @@ impl Checkpoint {
         };
         let mut chains = state.chunks(END_BYTES).map(end).collect::<Option<Vec<ChainEnd>>>()?;
         let newest = chains.pop()?;
-        (seal > 0 && chains.len() == usize::from(CHAINS)).then_some(Self { seal, newest, chains })
+        (seal >= 0 && chains.len() == usize::from(CHAINS)).then_some(Self { seal, newest, chains })
     }
 }
 
@@ -112,6 +112,6 @@ mod tests {
         let bytes = checkpoint.encode();
         let read = Checkpoint::decode(4, &bytes).unwrap();
         assert_eq!((read.seal, read.newest, read.chains), (4, checkpoint.newest, checkpoint.chains));
-        assert!(Checkpoint::decode(4, &bytes[1..]).is_none() && Checkpoint::decode(0, &bytes).is_none());
+        assert!(Checkpoint::decode(4, &bytes[1..]).is_none() && Checkpoint::decode(-1, &bytes).is_none());
     }
 }

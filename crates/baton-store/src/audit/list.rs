@@ -4,7 +4,9 @@ use baton_core::StoreError;
 use baton_core::store::{AuditEntry, AuditQuery, Audited, Order, Page, PageRequest, micros};
 
 use super::chain::{self, hex};
+use super::checkpoint::Checkpoint;
 use super::ends::chain_at;
+use super::truncation::Truncation;
 use super::{find, people, stored};
 use crate::page::{self, Ordered};
 use crate::tx::Tx;
@@ -147,11 +149,17 @@ async fn collect(
     let (mut first_row, mut last_row) = (after, before);
     // The row of an entry is found by its last entry, which is less than this far away.
     last_row.number = last_row.number.saturating_add_unsigned(stored::MOST as u64);
+    // Where the trail begins; read if the first entry of a chain is listed.
+    let mut start: Option<Checkpoint> = None;
     let mut found = Vec::new();
     while found.len() < wanted {
         let rows = tx.query(statement.sql(query.order), &values(first_row, last_row, term.as_ref())).await?;
         for row in &rows {
-            found.extend(read(tx, row, query.order)?.into_iter().filter(is_listed));
+            let is_first = row.optional(4, chain::hash_at)?.is_none();
+            if is_first && start.is_none() {
+                start = Some(Truncation::start(tx).await?);
+            }
+            found.extend(read(start.as_ref(), row, query.order)?.into_iter().filter(is_listed));
         }
         let Some(row) = rows.last().filter(|_| rows.len() == ROWS as usize) else { break };
         match query.order {
@@ -197,9 +205,10 @@ fn values(after: AuditPosition, before: AuditPosition, term: Option<&SqlValue>) 
 }
 
 /// The entries of a row of [`rows`], in the order of the list.
-fn read(tx: &Tx<'_>, row: &Row, order: Order) -> Result<Vec<Audited>, StoreError> {
+fn read(start: Option<&Checkpoint>, row: &Row, order: Order) -> Result<Vec<Audited>, StoreError> {
     let (chain, at) = (chain_at(row, 0)?, row.time(2)?);
-    let before = row.optional(4, chain::hash_at)?.unwrap_or_else(|| chain::start(tx.tenant, chain));
+    let first = || start.and_then(|start| start.chains.get(usize::from(chain))).map(|end| end.head);
+    let before = row.optional(4, chain::hash_at)?.or_else(first).unwrap_or_default();
     let entries = stored::entries(before, row, 1)?;
     let read = |stored: &stored::StoredEntry<'_>| {
         let (number, entry, hash) = (stored.number, stored.entry()?, hex(&stored.hash));

@@ -1,5 +1,6 @@
 //! Names in the trail. An entry has a random token in place of the name of a person or agent, and a row of `audit_people` says whose it
-//! is. Without that row nothing tells whose the entries are, and all hashes stay valid: this is how a user is erased.
+//! is. Without that row nothing tells whose the entries are, and all hashes stay valid: this is how a user is erased. The row is signed,
+//! so that it cannot be changed to name another person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +9,11 @@ use baton_core::store::{AuditQuery, Audited};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
+use super::chain;
+use super::keys::Trust;
 use super::stored::AuditLine;
 use crate::tx::Tx;
-use crate::value::params;
+use crate::value::{Row, SqlValue, params};
 
 /// Actors that are not users or agents.
 const UNNAMED: [&str; 2] = ["system", "anonymous"];
@@ -23,7 +26,16 @@ const TOKEN: &str = "SELECT token FROM audit_people WHERE tenant = $1 AND name =
 
 const NAME: &str = "SELECT name FROM audit_people WHERE tenant = $1 AND token = $2";
 
-const INSERT: &str = "INSERT INTO audit_people (tenant, name, token) VALUES ($1, $2, $3) ON CONFLICT (tenant, name) DO NOTHING";
+const INSERT: &str = "INSERT INTO audit_people (tenant, name, token, key_id, mac) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (tenant, name) DO NOTHING";
+
+const PAGE: &str = "SELECT name, token, key_id, mac FROM audit_people WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3";
+
+const SIGN: &str =
+    "UPDATE audit_people SET key_id = $4, mac = $5 WHERE tenant = $1 AND name = $2 AND token = $3";
+
+/// Rows per query.
+const ROWS: u32 = 500;
 
 const FORGET: &str = "DELETE FROM audit_people WHERE tenant = $1 AND name = $2";
 
@@ -59,11 +71,80 @@ async fn token(tx: &Tx<'_>, name: &str) -> Result<String, StoreError> {
     }
     // Not remembered: this transaction may be rolled back.
     let token = format!("{MARK}{}", Uuid::new_v4().simple());
-    if tx.execute(INSERT, params![name, token.as_str()]).await? == 1 {
+    let (key_id, mac) = (tx.shared.audit_keys.signing_id(), signature(tx, name, &token));
+    if tx.execute(INSERT, params![name, token.as_str(), key_id, mac]).await? == 1 {
         return Ok(token);
     }
     let missing = || StoreError::Failed("a name of the audit trail was removed meanwhile".to_owned());
     Ok(tx.first(TOKEN, params![name]).await?.ok_or_else(missing)?.text(0)?.to_owned())
+}
+
+fn signature(tx: &Tx<'_>, name: &str, token: &str) -> SqlValue {
+    let keys = &tx.shared.audit_keys;
+    chain::value(&signed(tx.tenant, name, token, |parts| keys.sign(b'p', parts)))
+}
+
+fn signed<T>(tenant: &str, name: &str, token: &str, sign: impl FnOnce(&[&[u8]]) -> T) -> T {
+    let (name_bytes, token_bytes) = (name.len().to_be_bytes(), token.len().to_be_bytes());
+    sign(&[&name_bytes, name.as_bytes(), &token_bytes, token.as_bytes(), tenant.as_bytes()])
+}
+
+/// Reads the columns `name, token, key_id, mac`. Rows of stores that are older than signatures have none.
+fn check(tx: &Tx<'_>, row: &Row) -> Result<Trust, StoreError> {
+    let (name, token, key_id) = (row.text(0)?, row.text(1)?, row.text(2)?);
+    let keys = &tx.shared.audit_keys;
+    let Some(mac) = row.optional(3, chain::hash_at)? else {
+        let is_enough = keys.is_empty() && key_id.is_empty();
+        return Ok(if is_enough { Trust::Trusted } else { Trust::Untrusted });
+    };
+    Ok(signed(tx.tenant, name, token, |parts| keys.check(key_id, b'p', parts, &mac)))
+}
+
+/// The token of a row that is not as it was written, or that no configured key has signed, if there is one. `is_signed` accepts rows of
+/// other keys.
+pub(super) async fn find_changed(tx: &Tx<'_>, is_signed: bool) -> Result<Option<String>, StoreError> {
+    let mut last = String::new();
+    loop {
+        let rows = tx.query(PAGE, params![last.as_str(), ROWS]).await?;
+        for row in &rows {
+            let is_accepted = match check(tx, row)? {
+                Trust::Trusted => true,
+                Trust::Untrusted => !is_signed,
+                Trust::Wrong => false,
+            };
+            if !is_accepted {
+                return row.text(1).map(|token| Some(token.to_owned()));
+            }
+        }
+        match rows.last() {
+            Some(row) => row.text(0)?.clone_into(&mut last),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Signs the names with the current key, so that the one before can be removed. `adopts` accepts rows that no configured key has signed.
+pub(super) async fn renew(tx: &Tx<'_>, adopts: bool) -> Result<(), StoreError> {
+    let mut last = String::new();
+    loop {
+        let rows = tx.query(PAGE, params![last.as_str(), ROWS]).await?;
+        for row in &rows {
+            let (name, token, key_id) = (row.text(0)?, row.text(1)?, row.text(2)?);
+            let is_accepted = match check(tx, row)? {
+                Trust::Trusted => true,
+                Trust::Untrusted => adopts,
+                Trust::Wrong => false,
+            };
+            let current = tx.shared.audit_keys.signing_id();
+            if is_accepted && key_id != current {
+                tx.execute(SIGN, params![name, token, current, signature(tx, name, token)]).await?;
+            }
+        }
+        match rows.last() {
+            Some(row) => row.text(0)?.clone_into(&mut last),
+            None => return Ok(()),
+        }
+    }
 }
 
 /// Makes the entries of a name anonymous.

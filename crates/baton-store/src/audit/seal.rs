@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::chain::{self, CHAINS, Hash, Sealed};
 use super::ends::{ChainEnd, Locking, MOVE, SEALS, refuse_weaker};
 use super::keys::Trust;
+use super::{people, truncation};
 use crate::job::job;
 use crate::open::Database;
 use crate::tenant::{Driver, closed};
@@ -125,7 +126,7 @@ macro_rules! newest {
     };
 }
 
-const NEWEST: Locking = Locking { sqlite: newest!(""), postgres: newest!(" FOR NO KEY UPDATE") };
+pub(super) const NEWEST: Locking = Locking { sqlite: newest!(""), postgres: newest!(" FOR NO KEY UPDATE") };
 
 /// One statement, so that all ends come from one snapshot.
 macro_rules! ends {
@@ -179,6 +180,8 @@ async fn seal(tx: &Tx<'_>, adopts: bool) -> Result<Option<Seal>, StoreError> {
         for (chain, end) in (0..).zip(&ends).filter(|(_, end)| end.entries > 0) {
             tx.execute(MOVE, &end.values(tx, chain)).await?;
         }
+        truncation::renew(tx, adopts).await?;
+        people::renew(tx, adopts).await?;
     }
     let last = tx.first(LAST, &[]).await?;
     let number = last.map_or(Ok(0), |row| row.count(0))? + 1;

@@ -16,7 +16,8 @@ use super::chain::{self, CHAINS, Hash, Sealed};
 use super::checkpoint::Checkpoint;
 use super::ends::{ChainEnd, SEALS};
 use super::keys::Trust;
-use super::{seal, stored};
+use super::truncation::{NOT_SIGNED, Truncation};
+use super::{people, seal, stored};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
@@ -29,7 +30,7 @@ const ENTRIES: &str = "SELECT number, at, entries, hash
     ORDER BY number
     LIMIT $4";
 
-const SEALED: &str = "SELECT number, at, counts, hash, key_id
+pub(super) const SEALED: &str = "SELECT number, at, counts, hash, key_id
     FROM audit_seals
     WHERE tenant = $1 AND number > $2
     ORDER BY number
@@ -41,7 +42,7 @@ const ENDS: &str =
 const STRAY: &str = "SELECT chain, number FROM audit WHERE tenant = $1 AND (chain < 0 OR chain > 15) LIMIT 1";
 
 /// Why the walk stopped.
-enum Stop {
+pub(super) enum Stop {
     Broken(AuditVerdict),
     Failed(StoreError),
 }
@@ -52,7 +53,7 @@ impl From<StoreError> for Stop {
     }
 }
 
-type Walked<T> = Result<T, Stop>;
+pub(super) type Walked<T> = Result<T, Stop>;
 
 /// Reads the trail in one transaction, from one snapshot. Returns where it ended if the trail is intact.
 pub(super) async fn verify(tx: &Tx<'_>, scope: AuditScope) -> Result<Reached, StoreError> {
@@ -83,7 +84,7 @@ enum SignedBy {
     Anything,
 }
 
-/// A full walk reads the trail from its beginning, and compares it with the checkpoint: what was verified before must still be there.
+/// A full walk reads the trail from its beginning, or from where it was truncated, and compares it with the checkpoint: what was verified before must still be there.
 async fn walk(
     tx: &Tx<'_>,
     checkpoint: Option<Checkpoint>,
@@ -91,14 +92,20 @@ async fn walk(
     by: SignedBy,
 ) -> Walked<Reached> {
     let ends = ends(tx).await?;
-    let from = checkpoint.clone().filter(|_| scope == AuditScope::Incremental);
+    let truncation = truncation(tx, by).await?;
+    let start =
+        truncation.as_ref().map_or_else(|| Checkpoint::start(tx.tenant), |record| record.start.clone());
+    let is_incremental = scope == AuditScope::Incremental;
+    let from = checkpoint.clone().filter(|from| is_incremental && from.seal > start.seal);
     let since_seal = from.as_ref().map(|from| from.seal.unsigned_abs());
-    let from = from.unwrap_or_else(|| Checkpoint::start(tx.tenant));
+    // A checkpoint was signed after everything up to it was verified.
+    let is_signed = from.is_some();
+    let from = from.unwrap_or_else(|| start.clone());
     let mut chains: Vec<ChainWalk> =
         (0..CHAINS).zip(&from.chains).map(|(chain, end)| ChainWalk::from(chain, end.clone())).collect();
     let Seals { newest, unsigned, reached } =
-        seals(tx, &mut chains, &from, &ends[usize::from(SEALS)], by).await?;
-    if let Some(checkpoint) = checkpoint
+        seals(tx, &mut chains, &from, is_signed, &ends[usize::from(SEALS)], by).await?;
+    if let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.seal > start.seal)
         && !checkpoint.is_kept(tx).await?
     {
         return Err(broken(None, checkpoint.seal, "the seal that was verified before is missing"));
@@ -113,11 +120,39 @@ async fn walk(
     if tx.first(STRAY, &[]).await?.is_some() {
         return Err(broken(None, 0, "there are entries in a chain that does not exist"));
     }
+    if let Some(token) = people::find_changed(tx, by == SignedBy::ConfiguredKeys).await? {
+        let reason =
+            format!("the name behind {token} is not as it was written, or not signed with a configured key");
+        return Err(broken(None, 0, &reason));
+    }
     let entries = chains.iter().map(|chain| chain.end.entries).sum();
     let head = if entries == 0 { String::new() } else { chain::hex(&root(&chains)) };
     let reached = (reached.seal > from.seal).then_some(reached);
-    let verdict = AuditVerdict::Intact { entries, head, seal: newest, since_seal, unsigned_seals: unsigned };
+    let truncation = truncation.map(|record| record.shown()).transpose()?;
+    let verdict = AuditVerdict::Intact {
+        entries,
+        head,
+        seal: newest,
+        since_seal,
+        unsigned_seals: unsigned,
+        truncation,
+    };
     Ok((verdict, reached))
+}
+
+/// The record of what was removed, which must be signed, after a check that nothing of it is there.
+async fn truncation(tx: &Tx<'_>, by: SignedBy) -> Walked<Option<Truncation>> {
+    let Some(record) = Truncation::load(tx).await? else { return Ok(None) };
+    let is_accepted = match record.trust {
+        Trust::Trusted => true,
+        Trust::Untrusted => by == SignedBy::Anything,
+        Trust::Wrong => false,
+    };
+    if !is_accepted {
+        return Err(broken(None, record.start.seal, NOT_SIGNED));
+    }
+    record.check_removed(tx).await?;
+    Ok(Some(record))
 }
 
 /// The stored end of a chain, and whether its signature can be relied on.
@@ -176,12 +211,12 @@ async fn seals(
     tx: &Tx<'_>,
     chains: &mut [ChainWalk],
     from: &Checkpoint,
+    mut is_signed: bool,
     stored: &StoredEnd,
     by: SignedBy,
 ) -> Walked<Seals> {
     let (mut last, mut newest, mut unsigned) = (from.newest.clone(), None, 0);
     let mut number = from.seal;
-    let mut is_signed = from.seal > 0;
     loop {
         let after = if number == 0 { i64::MIN } else { number };
         let rows = tx.query(SEALED, params![after, PIECE]).await?;
@@ -230,16 +265,33 @@ async fn next_seal(
     number: i64,
     row: &Row,
 ) -> Walked<(ChainEnd, Trust)> {
-    let (found, at, counts, hash, key_id) = seal::read(row).map_err(|_| unreadable_seal(number))?;
+    let (found, _, counts, ..) = seal::read(row).map_err(|_| unreadable_seal(number))?;
     if found != number {
         return Err(broken(None, number, "the seal is missing"));
     }
     let covered = seal::decode(counts).ok_or_else(|| unreadable_seal(number))?;
     for (chain, entries) in chains.iter_mut().zip(covered) {
-        if entries < chain.end.entries {
-            return Err(broken(None, number, "the seal covers less than the one before"));
-        }
         chain.advance(tx, entries).await?;
+    }
+    check_seal(tx, chains, before, number, row)
+}
+
+/// Checks that a seal is the next one and covers exactly the entries up to the positions of the chains.
+#[expect(clippy::result_large_err, reason = "there is at most one error per verification")]
+pub(super) fn check_seal(
+    tx: &Tx<'_>,
+    chains: &[ChainWalk],
+    before: &ChainEnd,
+    number: i64,
+    row: &Row,
+) -> Walked<(ChainEnd, Trust)> {
+    let (found, at, counts, hash, key_id) = seal::read(row).map_err(|_| unreadable_seal(number))?;
+    if found != number {
+        return Err(broken(None, number, "the seal is missing"));
+    }
+    let covered = seal::decode(counts).ok_or_else(|| unreadable_seal(number))?;
+    if chains.iter().zip(covered).any(|(chain, entries)| entries < chain.end.entries) {
+        return Err(broken(None, number, "the seal covers less than the one before"));
     }
     let sealed = Sealed { number, at, counts, root: root(chains) };
     let trust = sealed.check(&tx.shared.audit_keys, key_id, &before.head, &hash);
@@ -249,21 +301,21 @@ async fn next_seal(
     Ok((ChainEnd { entries: covered.iter().sum(), head: hash, at }, trust))
 }
 
-fn root(chains: &[ChainWalk]) -> Hash {
+pub(super) fn root(chains: &[ChainWalk]) -> Hash {
     chain::root(chains.iter().map(|chain| (chain.chain, chain.end.entries, chain.end.head)))
 }
 
 /// A walk along one chain.
-struct ChainWalk {
+pub(super) struct ChainWalk {
     chain: u8,
     /// Current position.
-    end: ChainEnd,
+    pub(super) end: ChainEnd,
     /// Prefetched rows.
     rows: VecDeque<Row>,
 }
 
 impl ChainWalk {
-    fn from(chain: u8, end: ChainEnd) -> Self {
+    pub(super) fn from(chain: u8, end: ChainEnd) -> Self {
         Self { chain, end, rows: VecDeque::new() }
     }
 
@@ -294,7 +346,7 @@ impl ChainWalk {
         }
     }
 
-    async fn next(&mut self, tx: &Tx<'_>) -> Walked<Option<Row>> {
+    pub(super) async fn next(&mut self, tx: &Tx<'_>) -> Walked<Option<Row>> {
         if self.rows.is_empty() {
             // The first page starts at `i64::MIN`, so that entries with invalid numbers below 1 are found too.
             let after = match self.end.entries {
@@ -309,7 +361,7 @@ impl ChainWalk {
 
     /// Verifies one row. What is wrong with it is reported for its first entry.
     #[expect(clippy::result_large_err, reason = "there is at most one error per verification")]
-    fn step(&mut self, row: Option<&Row>) -> Walked<()> {
+    pub(super) fn step(&mut self, row: Option<&Row>) -> Walked<()> {
         let (chain, number) = (self.chain, self.end.entries + 1);
         let fault = |reason| broken_end(chain, number, reason);
         let row = row.ok_or_else(|| fault("the entry is missing"))?;
@@ -334,7 +386,7 @@ impl ChainWalk {
     }
 }
 
-fn unreadable_seal(number: i64) -> Stop {
+pub(super) fn unreadable_seal(number: i64) -> Stop {
     broken(None, number, "the seal cannot be read")
 }
 
@@ -344,7 +396,7 @@ fn broken_end(chain: u8, number: u64, reason: &str) -> Stop {
     Stop::Broken(AuditVerdict::Broken { chain, number, reason: reason.to_owned() })
 }
 
-fn broken(chain: Option<u8>, number: i64, reason: &str) -> Stop {
+pub(super) fn broken(chain: Option<u8>, number: i64, reason: &str) -> Stop {
     let number = u64::try_from(number).unwrap_or_default();
     Stop::Broken(AuditVerdict::Broken { chain, number, reason: reason.to_owned() })
 }

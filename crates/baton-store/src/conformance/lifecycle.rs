@@ -162,6 +162,25 @@ pub async fn h9_an_erased_user_leaves_only_costs(store: &dyn Store) {
     assert!(matches!(tenant.verify_audit(AuditScope::Full).await.unwrap(), AuditVerdict::Intact { .. }));
 }
 
+/// Files of workspaces count until their thread is deleted.
+pub async fn a15_bytes_of_files_are_stored_bytes(store: &dyn Store) {
+    let tenant = tenant(store);
+    let (hers, his) = (finished_thread(&tenant, "ada", 1).await, finished_thread(&tenant, "bob", 1).await);
+    let [ada, bob] = ["ada", "bob"].map(user);
+    let before = [tenant.stored_bytes(Some(&ada)).await.unwrap(), tenant.stored_bytes(None).await.unwrap()];
+    for bytes in [7_000, 5_000, 5_000] {
+        tenant.set_file_bytes(hers, bytes).await.unwrap();
+        tenant.set_file_bytes(ThreadId::random(), bytes).await.unwrap();
+        assert_eq!(tenant.stored_bytes(Some(&ada)).await, Ok(before[0] + bytes));
+        assert_eq!(tenant.stored_bytes(None).await, Ok(before[1] + bytes));
+    }
+    let others = tenant.stored_bytes(Some(&bob)).await.unwrap();
+    tenant.delete_thread(hers, None).await.unwrap();
+    assert_eq!(tenant.stored_bytes(Some(&ada)).await, Ok(0));
+    assert_eq!(tenant.stored_bytes(None).await, Ok(others));
+    assert!(tenant.thread(his, None).await.is_ok());
+}
+
 pub async fn one_process_has_a_duty(store: &dyn Store) {
     let [one, other] = ["one", "other"].map(|name| Owner(format!("{name}-{}", ThreadId::random()).into()));
     let name: &'static str = format!("duty-{}", ThreadId::random()).leak();

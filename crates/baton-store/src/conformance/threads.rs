@@ -67,6 +67,7 @@ pub async fn last_numbers_of_many_threads_are_read_at_once(store: &dyn Store) {
     assert_eq!(worker.tenant.last_seqs(&[]).await.unwrap(), []);
 }
 
+/// I1: a thread is found by its tenant and user, and by no other.
 pub async fn a11_only_its_user_finds_a_thread(store: &dyn Store) {
     let (tenant, id) = (tenant(store), ThreadId::random());
     tenant.accept(new_run(id, "Hello")).await.unwrap();

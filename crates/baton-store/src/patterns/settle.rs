@@ -64,7 +64,7 @@ pub(super) async fn unsettled(tx: &Tx<'_>) -> Result<BTreeMap<PatternKey, Count>
     if hops.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let rated = rated(tx.query(RATED, params![i64::MAX]).await?)?;
+    let rated = rated(&tx.query(RATED, params![i64::MAX]).await?)?;
     sums(tx, &hops, rated).await
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn until(tx: &Tx<'_>, before: Timestamp, limit: u32) -> Result<
 }
 
 pub(super) async fn settle(tx: &Tx<'_>, until: i64) -> Result<u64, StoreError> {
-    let rated = rated(tx.query(RATED, params![until]).await?)?;
+    let rated = rated(&tx.query(RATED, params![until]).await?)?;
     let hops = tx.query(SETTLE, params![until]).await?;
     add_to_sums(tx, &hops, rated).await?;
     Ok(hops.len() as u64)
@@ -99,12 +99,12 @@ const SETTLE_THREAD: &str = concat!(
 
 /// Settles the hops of a thread that is about to be deleted: the sums outlive it.
 pub(crate) async fn settle_thread(tx: &Tx<'_>, thread: u64) -> Result<(), StoreError> {
-    let rated = rated(tx.query(RATED_OF_THREAD, params![thread]).await?)?;
+    let rated = rated(&tx.query(RATED_OF_THREAD, params![thread]).await?)?;
     let hops = tx.query(SETTLE_THREAD, params![thread]).await?;
     add_to_sums(tx, &hops, rated).await
 }
 
-fn rated(rows: Vec<Row>) -> Result<Rated, StoreError> {
+fn rated(rows: &[Row]) -> Result<Rated, StoreError> {
     rows.iter().map(|row| Ok((row.parse(4)?, PatternKey::read(row)?))).collect()
 }
 

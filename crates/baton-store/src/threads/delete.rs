@@ -92,7 +92,8 @@ const LENGTH: &str =
 const HIDE: &str = "
     UPDATE thread_work
     SET thread_id = $3, user_id = '', holder = NULL, handoff_id = NULL, last_handoff = NULL, queued = 0, active_run = NULL,
-        owner = NULL, epoch = epoch + 1, appended = 0, appended_run = NULL, bytes = 0
+        owner = NULL, epoch = epoch + 1, appended = 0, appended_run = NULL, bytes = 0,
+        file_bytes = 0
     WHERE tenant = $1 AND thread_id = $2";
 
 const LEAVE: &str = "INSERT INTO deleted_threads (tenant, thread_number, thread_id) VALUES ($1, $2, $3)";

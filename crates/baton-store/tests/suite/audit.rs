@@ -2,7 +2,9 @@
 
 mod atomic;
 mod mutation;
+mod names;
 mod signed;
+mod truncated;
 
 use std::sync::Arc;
 

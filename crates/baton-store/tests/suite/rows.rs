@@ -121,6 +121,7 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         "erasures",
         "event_sweeps",
         "audit_checkpoints",
+        "audit_truncations",
     ];
     fill_tenant(opened.store(), &TenantId::parse("other").unwrap()).await;
     let tenant = acme(opened.store());

@@ -10,20 +10,23 @@ use std::time::SystemTime;
 use baton_core::ToolError;
 
 use super::index::{Index, IndexedDocument};
+use crate::documents::{self, DocumentReader};
 use crate::offload::Abandoned;
 
+/// Of a text file, and of the text of a document.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 pub const MAX_FILES: usize = 20_000;
-/// The index takes about as much memory as the text it was made from.
+/// The index takes about as much memory as the text it was made from. A document counts with at most 1 MiB.
 const MAX_TOTAL_BYTES: u64 = 128 * 1024 * 1024;
 const MAX_DEPTH: usize = 16;
-const EXTENSIONS: &[&str] = &["md", "markdown", "mdx", "txt", "text", "rst", "adoc"];
+const TEXT_EXTENSIONS: &[&str] = &["md", "markdown", "mdx", "txt", "text", "rst", "adoc"];
 
 #[derive(Debug)]
 pub struct Corpus {
     dirs: Vec<PathBuf>,
     /// Files and folders that are no documents, wherever the folders are.
     protected: Vec<PathBuf>,
+    reader: DocumentReader,
     /// Held while files are read, so that two questions at once read them only once.
     state: Mutex<CorpusState>,
 }
@@ -57,8 +60,8 @@ struct FolderWalk {
 }
 
 impl Corpus {
-    pub fn new(dirs: Vec<PathBuf>, protected: Vec<PathBuf>) -> Self {
-        Self { dirs, protected, state: Mutex::default() }
+    pub fn new(dirs: Vec<PathBuf>, protected: Vec<PathBuf>, reader: DocumentReader) -> Self {
+        Self { dirs, protected, reader, state: Mutex::default() }
     }
 
     /// The index as of now. Only files that changed since the last call are read. Blocks.
@@ -69,7 +72,7 @@ impl Corpus {
             && walk.found.len() == state.stamps.len()
             && walk.found.iter().all(|(path, found)| state.stamps.get(path) == Some(&found.stamp));
         if !is_same {
-            *state = state.updated(walk, abandoned);
+            *state = state.updated(walk, &self.reader, abandoned);
             // What was read until then is kept, so that the next call gets further.
             abandoned.check()?;
         }
@@ -112,29 +115,32 @@ impl FolderWalk {
             }
             if kind.is_dir() && depth < MAX_DEPTH {
                 self.folder(&entry.path(), &shown, depth + 1, abandoned)?;
-            } else if kind.is_file() && is_document(&name) {
-                self.file(&entry, shown);
+            } else if kind.is_file() && has_extension(&name, TEXT_EXTENSIONS) {
+                self.file(&entry, shown, MAX_FILE_BYTES);
+            } else if kind.is_file() && has_extension(&name, documents::EXTENSIONS) {
+                self.file(&entry, shown, documents::MAX_FILE_BYTES);
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, entry: &fs::DirEntry, source: String) {
+    fn file(&mut self, entry: &fs::DirEntry, source: String, max_bytes: u64) {
         let Ok(metadata) = entry.metadata() else { return };
         let bytes = metadata.len();
-        let fits = bytes <= MAX_FILE_BYTES && self.bytes + bytes <= MAX_TOTAL_BYTES;
+        let of_text = bytes.min(MAX_FILE_BYTES);
+        let fits = bytes <= max_bytes && self.bytes + of_text <= MAX_TOTAL_BYTES;
         if !fits || self.found.len() >= MAX_FILES {
             self.left_out += 1;
             return;
         }
-        self.bytes += bytes;
+        self.bytes += of_text;
         let stamp = FileStamp { modified: metadata.modified().ok(), bytes };
         self.found.insert(entry.path(), FoundFile { source, stamp });
     }
 }
 
 impl CorpusState {
-    fn updated(&self, walk: FolderWalk, abandoned: &Abandoned) -> Self {
+    fn updated(&self, walk: FolderWalk, reader: &DocumentReader, abandoned: &Abandoned) -> Self {
         let mut next = Self::default();
         let mut index = Index { documents: BTreeMap::new(), left_out: walk.left_out };
         for (path, FoundFile { source, stamp }) in walk.found {
@@ -142,8 +148,8 @@ impl CorpusState {
             let document = match known.and_then(|_| self.index.documents.get(&path)) {
                 Some(document) => document.clone(),
                 None if abandoned.is_set() => continue,
-                None => match read(&path) {
-                    Some(text) => Arc::new(IndexedDocument::new(source, &text)),
+                None => match indexed(&path, source, reader, abandoned) {
+                    Some(document) => Arc::new(document),
                     None => continue,
                 },
             };
@@ -155,9 +161,35 @@ impl CorpusState {
     }
 }
 
-fn is_document(name: &str) -> bool {
+fn has_extension(name: &str, extensions: &[&str]) -> bool {
     let extension = Path::new(name).extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    EXTENSIONS.contains(&extension.as_str())
+    extensions.contains(&extension.as_str())
+}
+
+/// A file as search knows it; `None` when it cannot be read. A document that cannot be read is known without text, so that it is
+/// not read again before it changes.
+fn indexed(
+    path: &Path,
+    source: String,
+    reader: &DocumentReader,
+    abandoned: &Abandoned,
+) -> Option<IndexedDocument> {
+    if !has_extension(&source, documents::EXTENSIONS) {
+        return Some(IndexedDocument::new(source, &read(path)?));
+    }
+    let mut text = match reader.read(File::open(path).ok()?, abandoned) {
+        Ok(text) => text,
+        Err(documents::DocumentError::Cancelled) => return None,
+        Err(error) => {
+            tracing::warn!(document = source, %error, "a document cannot be searched");
+            String::new()
+        }
+    };
+    let most = usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX);
+    text.truncate(text.floor_char_boundary(most));
+    let mut document = IndexedDocument::new(source, &text);
+    document.text = Some(text.into());
+    Some(document)
 }
 
 /// The same bytes give the same text, so ranges of the index hold for it. `None` when it cannot be read.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use baton_core::hash::fnv1a_64;
 use baton_core::stem::stem;
 
+use super::corpus::read;
 use super::section::split;
 use super::words::{stems, words};
 
@@ -30,11 +31,13 @@ pub struct Index {
     pub left_out: usize,
 }
 
-/// What is kept of a file: counts and places, not the text.
+/// What is kept of a file: counts and places. The text only where reading it again is expensive.
 #[derive(Debug)]
 pub struct IndexedDocument {
     /// As people should see it.
     pub source: String,
+    /// Of a document that is not a text file.
+    pub text: Option<Arc<str>>,
     sections: Vec<Indexed>,
     /// Every different word of the file in lower case, for suggestions.
     vocabulary: Box<str>,
@@ -59,6 +62,18 @@ pub struct Hit {
     pub line: usize,
     pub range: Range<usize>,
     pub score: f32,
+    text: Option<Arc<str>>,
+}
+
+impl Hit {
+    /// The text of the section. A file that shrank since it was indexed is found again by the next question.
+    pub fn section_text(&self) -> String {
+        let text = match &self.text {
+            Some(text) => text.get(self.range.clone()).map(str::to_owned),
+            None => read(&self.path).and_then(|text| text.get(self.range.clone()).map(str::to_owned)),
+        };
+        text.unwrap_or_default()
+    }
 }
 
 impl IndexedDocument {
@@ -78,7 +93,7 @@ impl IndexedDocument {
         let sections = sections.collect();
         let all: BTreeSet<String> = words(text).map(|(_, word)| word.to_lowercase()).collect();
         let vocabulary = all.into_iter().collect::<Vec<_>>().join(" ").into_boxed_str();
-        Self { source, sections, vocabulary }
+        Self { source, text: None, sections, vocabulary }
     }
 }
 
@@ -139,6 +154,7 @@ impl Index {
             line: section.line,
             range: section.range.clone(),
             score,
+            text: document.text.clone(),
         };
         scored.into_iter().take(limit).map(hit).collect()
     }

@@ -68,7 +68,7 @@ async fn read(response: Response, url: Url) -> Result<FetchedPage, ToolError> {
 }
 
 /// A refusal of the resolver arrives as the innermost cause of a failed connection.
-fn failure(error: &reqwest::Error) -> ToolError {
+pub(crate) fn failure(error: &reqwest::Error) -> ToolError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut deepest = error.to_string();
     while let Some(current) = cause {

@@ -4,8 +4,8 @@
 
 use url::Url;
 
-mod entity;
-mod markup;
+pub(crate) mod entity;
+pub(crate) mod markup;
 
 use entity::decode;
 use markup::{Markup, Tag};

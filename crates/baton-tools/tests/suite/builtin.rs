@@ -3,14 +3,25 @@ use std::path::Path;
 
 use baton_core::agent::BUILT_IN_TOOLS;
 use baton_core::tool::{Effect, Risk};
-use baton_tools::shell::ShellSettings;
+use baton_tools::process::ProcessSettings;
+use baton_tools::python::PythonSettings;
+use baton_tools::web_search::{SearchEndpoint, WebSearchSettings};
+use baton_tools::wiki::WikiSettings;
 use baton_tools::{ToolSettings, built_in};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::{call, memory};
 
 async fn all() -> Vec<std::sync::Arc<dyn baton_core::Tool>> {
-    let settings = ToolSettings { shell: Some(ShellSettings::default()), ..ToolSettings::default() };
+    let nowhere = Url::parse("http://127.0.0.1:1/api.php").unwrap();
+    let settings = ToolSettings {
+        shell: Some(ProcessSettings::default()),
+        python: Some(PythonSettings::default()),
+        web_search: Some(WebSearchSettings { endpoint: SearchEndpoint::searxng(&nowhere), key: None }),
+        wiki: Some(WikiSettings { api: nowhere }),
+        ..ToolSettings::default()
+    };
     built_in(&settings, &memory().await)
 }
 
@@ -22,9 +33,13 @@ async fn the_names_are_those_that_agents_may_list() {
         .iter()
         .map(|tool| tool.spec().name.clone())
         .collect();
-    let without_shell: BTreeSet<String> =
-        BUILT_IN_TOOLS.iter().filter(|name| **name != "shell").map(|name| (*name).to_owned()).collect();
-    assert_eq!(default, without_shell);
+    let configured = ["python", "shell", "web_search", "wiki"];
+    let always: BTreeSet<String> = BUILT_IN_TOOLS
+        .iter()
+        .filter(|name| !configured.contains(name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    assert_eq!(default, always);
 }
 
 #[tokio::test]
@@ -46,7 +61,7 @@ async fn every_parameter_is_described() {
 
 #[tokio::test]
 async fn effects_and_risks() {
-    let (writing, repeatable) = (["shell", "write_file"], ["save_skill", "write_skill"]);
+    let (writing, repeatable) = (["python", "shell", "write_file"], ["save_skill", "write_skill"]);
     for tool in all().await {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {
@@ -55,7 +70,8 @@ async fn effects_and_risks() {
             _ => Effect::ReadOnly,
         };
         assert_eq!(spec.effect, expected, "{}", spec.name);
-        assert_eq!(spec.risk == Risk::High, spec.name == "shell", "{}", spec.name);
+        let is_risky = ["python", "shell"].contains(&spec.name.as_str());
+        assert_eq!(spec.risk == Risk::High, is_risky, "{}", spec.name);
     }
 }
 
@@ -65,7 +81,7 @@ async fn wrong_arguments_are_an_answer() {
         for wrong in [
             Value::Null,
             json!([]),
-            json!({"path": 1, "query": {}, "url": [], "command": 3, "name": false, "handle": 0}),
+            json!({"path": 1, "query": {}, "url": [], "command": 3, "name": false, "handle": 0, "code": 1}),
         ] {
             let error = call(&**tool, wrong, Path::new("/nonexistent")).await.unwrap_err();
             assert_eq!(error.code(), "invalid_arguments", "{}", tool.spec().name);
@@ -88,5 +104,16 @@ async fn tools_that_read_foreign_text_are_untrusted() {
     let untrusted = tools.iter().filter(|tool| tool.is_untrusted());
     let mut names: Vec<&str> = untrusted.map(|tool| tool.spec().name.as_str()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["list_files", "read_file", "read_output", "search_docs", "shell", "web_fetch"]);
+    let expected = [
+        "list_files",
+        "python",
+        "read_file",
+        "read_output",
+        "search_docs",
+        "shell",
+        "web_fetch",
+        "web_search",
+        "wiki",
+    ];
+    assert_eq!(names, expected);
 }

@@ -3,15 +3,18 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use baton_core::{CallContext, Tool as _};
 use baton_tools::DocFolders;
+use baton_tools::documents::DocumentReader;
 use baton_tools::list_files::ListFiles;
 use baton_tools::read_file::ReadFile;
 use baton_tools::write_file::WriteFile;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{call, refusal};
+use crate::{call, context, refusal};
 
 /// `work` with a few files, and a secret beside it.
 fn folders() -> (TempDir, PathBuf) {
@@ -332,7 +335,12 @@ async fn files_of_the_server_are_not_read() {
     fs::hard_link(work.join("other.md"), work.join("same.md")).unwrap();
     let protected = vec![PathBuf::from("agents"), work.join("baton.db")];
     let (read, list) = (
-        ReadFile::new(protected.clone(), DocFolders::default(), work.join("skills")),
+        ReadFile::new(
+            protected.clone(),
+            DocFolders::default(),
+            work.join("skills"),
+            DocumentReader::default(),
+        ),
         ListFiles::without(protected),
     );
     for path in [
@@ -363,4 +371,33 @@ async fn files_of_the_server_are_not_read() {
     assert!(other.contains("SECRET"), "a file of the project may have two names");
     let root = call(&read, json!({"path": "proc/self/environ"}), Path::new("/")).await.unwrap_err();
     assert_eq!(root.code(), "not_permitted", "{root}");
+}
+
+/// F12: the files of a sub-agent stay in its folder, also if another agent of the thread put a link in its place.
+#[tokio::test]
+async fn f_12_a_subfolder_is_not_left() {
+    let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("secret.txt"), "secret").unwrap();
+    fs::write(dir.path().join("parent.txt"), "parent").unwrap();
+    let workspace = |subfolder: &str| {
+        let subfolder = Some(subfolder.into());
+        Arc::new(CallContext { has_workspace: true, subfolder, ..context(dir.path()) })
+    };
+    let (read, write) = (ReadFile::default(), WriteFile::new(Vec::new()));
+    let arguments = json!({"path": "a.txt", "content": "one"});
+    write.call(arguments, workspace("sub/one")).await.unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("sub/one/a.txt")).unwrap(), "one");
+    for path in ["../../parent.txt", "../one/a.txt", "/etc/hostname"] {
+        let refused = read.call(json!({"path": path}), workspace("sub/one")).await.unwrap_err();
+        assert_eq!(refused.code(), "not_permitted", "{path}");
+    }
+    symlink(outside.path(), dir.path().join("link")).unwrap();
+    let refused = read.call(json!({"path": "secret.txt"}), workspace("link")).await.unwrap_err();
+    assert_eq!(refused.code(), "not_permitted");
+    // A protected folder of the project is none either.
+    let protected = WriteFile::new(vec![dir.path().join("agents")]);
+    let project = CallContext { subfolder: Some("agents".into()), ..context(dir.path()) };
+    let refused =
+        protected.call(json!({"path": "a.md", "content": "x"}), Arc::new(project)).await.unwrap_err();
+    assert_eq!(refused.code(), "not_permitted");
 }

@@ -3,13 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod builtin;
+mod documents;
 mod files;
 mod hostile;
+mod loopback;
+mod python;
 mod read_output;
 mod search;
 mod shell;
 mod skills;
 mod web;
+mod web_search;
+mod wiki;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +38,8 @@ fn context(work_dir: &Path) -> CallContext {
         agent: AgentName::parse("knowledge").unwrap(),
         work_dir: work_dir.to_owned(),
         has_workspace: false,
+        storage_left: None,
+        subfolder: None,
         trace: None,
     }
 }

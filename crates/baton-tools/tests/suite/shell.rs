@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::{HumanDuration, Tool};
-use baton_tools::shell::{Shell, ShellSettings};
+use baton_tools::process::ProcessSettings;
+use baton_tools::shell::Shell;
 use serde_json::json;
 
 use crate::{call, context};
 
 async fn run(command: &str, work: &Path) -> String {
-    call(&Shell::new(ShellSettings::default()), json!({"command": command}), work).await.unwrap()
+    call(&Shell::new(ProcessSettings::default()), json!({"command": command}), work).await.unwrap()
 }
 
 /// Whether a process is there and not merely waiting to be buried.
@@ -64,7 +65,7 @@ async fn the_environment_is_a_short_list() {
     let text = run("env | cut -d= -f1 | sort | grep -vE '^(_|SHLVL|PWD|OLDPWD)$'", dir.path()).await;
     assert!(text.lines().skip(2).all(|name| ["PATH", "HOME", "LANG"].contains(&name)), "{text}");
     let settings =
-        ShellSettings { environment: vec!["CARGO_MANIFEST_DIR".to_owned()], ..ShellSettings::default() };
+        ProcessSettings { environment: vec!["CARGO_MANIFEST_DIR".to_owned()], ..ProcessSettings::default() };
     let text = call(&Shell::new(settings), json!({"command": "echo $CARGO_MANIFEST_DIR"}), dir.path())
         .await
         .unwrap();
@@ -84,7 +85,7 @@ async fn a_flood_is_drained_and_counted() {
 #[tokio::test]
 async fn dropping_the_call_ends_the_whole_group() {
     let dir = tempfile::tempdir().unwrap();
-    let tool = Shell::new(ShellSettings::default());
+    let tool = Shell::new(ProcessSettings::default());
     let command = "sleep 1000 & echo $! > pids; (sleep 1000; true) & echo $! >> pids; echo $$ >> pids; wait";
     let running = tokio::spawn(tool.call(json!({"command": command}), Arc::new(context(dir.path()))));
     let pids = pids(&dir.path().join("pids"), 3).await;
@@ -105,7 +106,7 @@ async fn the_background_ends_with_the_command() {
 #[tokio::test]
 async fn time_is_limited() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = ShellSettings { timeout: HumanDuration::from_millis(500), ..ShellSettings::default() };
+    let settings = ProcessSettings { timeout: HumanDuration::from_millis(500), ..ProcessSettings::default() };
     let error =
         call(&Shell::new(settings), json!({"command": "sleep 1000 & wait"}), dir.path()).await.unwrap_err();
     assert_eq!(error.code(), "timeout");
@@ -113,7 +114,7 @@ async fn time_is_limited() {
 
 #[tokio::test]
 async fn a_missing_folder_is_an_answer() {
-    let tool = Shell::new(ShellSettings::default());
+    let tool = Shell::new(ProcessSettings::default());
     let error = call(&tool, json!({"command": "true"}), Path::new("/nonexistent")).await.unwrap_err();
     assert_eq!(error.code(), "execution");
 }

@@ -1,7 +1,7 @@
 //! `baton audit`: who did what, and whether the record of it is complete.
 
 use baton_core::ThreadId;
-use baton_core::store::{AuditQuery, AuditScope, AuditVerdict, Audited, PageRequest, Seal};
+use baton_core::store::{AuditQuery, AuditScope, AuditTruncation, AuditVerdict, Audited, PageRequest, Seal};
 use baton_server::wire::audit::AuditView;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -121,12 +121,19 @@ fn say(verdict: AuditVerdict, json: bool) -> anyhow::Result<Exit> {
     match verdict {
         AuditVerdict::Intact { .. } if json => {}
         AuditVerdict::Intact { entries: 0, .. } => tell(NOTHING_KEPT),
-        AuditVerdict::Intact { entries, head, seal, since_seal, unsigned_seals } => {
+        AuditVerdict::Intact { entries, head, seal, since_seal, unsigned_seals, truncation } => {
             let since = since_seal.map(|seal| format!(" (verified since seal {seal})")).unwrap_or_default();
             print(&format!("intact: {}, head {head}{since}\n", counted(entries)))?;
             if let Some(Seal { number, at, entries, hash, key_id }) = seal {
                 let key = key_id.map(|id| format!(", signed with key {id}")).unwrap_or_default();
                 print(&format!("seal {number} of {}: {}, hash {hash}{key}\n", moment(at), counted(entries)))?;
+            }
+            if let Some(AuditTruncation { seal, entries, at }) = truncation {
+                let removed = counted(entries);
+                print(&format!(
+                    "{removed} up to seal {seal} were removed by retention, last on {}\n",
+                    moment(at)
+                ))?;
             }
             if unsigned_seals > 0 {
                 tell(&format!("the first {unsigned_seals} seals are not signed with a configured key"));

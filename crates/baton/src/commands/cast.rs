@@ -23,7 +23,7 @@ impl Cast {
     /// `named` is who the person wants to answer. `None` when agent files have errors, which were printed.
     pub(super) fn read(common: &Common, named: Option<&str>) -> anyhow::Result<Option<Self>> {
         let project = super::project(common)?;
-        let draft = project.draft();
+        let draft = project.draft_of(&super::tenant());
         if report::errors_of(&draft) {
             return Ok(None);
         }

@@ -19,6 +19,23 @@ pub struct Args {
     /// The model to use: `local` finds a server on this machine, or ollama/<model>, http://host:port, or provider/model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// Also write these agents: `specialists` are coding, rag and wiki, and an orchestrator that calls them
+    #[arg(long, value_name = "SET")]
+    pub with: Vec<AgentSet>,
+}
+
+/// Agents that a project gets on request. No agent of a new project refers to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum AgentSet {
+    Specialists,
+}
+
+impl AgentSet {
+    fn files(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Specialists => SPECIALISTS,
+        }
+    }
 }
 
 const HEAD: &str = r#"# Baton's settings. Everything that is not here has a default; docs/configuration.md lists all keys.
@@ -58,13 +75,20 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", IGNORE),
 ];
 
+const SPECIALISTS: &[(&str, &str)] = &[
+    ("agents/coding.md", include_str!("../../../../specialists/coding.md")),
+    ("agents/rag.md", include_str!("../../../../specialists/rag.md")),
+    ("agents/wiki.md", include_str!("../../../../specialists/wiki.md")),
+    ("agents/orchestrator.md", include_str!("../../../../specialists/orchestrator.md")),
+];
+
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let dir = &args.dir;
     let models = match &args.model {
         Some(model) => chosen(dir, model)?,
         None => OFFLINE.to_owned(),
     };
-    for (path, is_written) in write_all(dir, &models)? {
+    for (path, is_written) in write_all(dir, &models, &args.with)? {
         let word = if is_written { "wrote" } else { "kept " };
         tell(&format!("{word} {}", path.display()));
     }
@@ -90,10 +114,10 @@ fn chosen(dir: &Path, text: &str) -> anyhow::Result<String> {
 
 /// The files of a new project without a model, each with whether it was written: what is there is kept.
 pub(super) fn write(dir: &Path) -> anyhow::Result<Vec<(PathBuf, bool)>> {
-    write_all(dir, OFFLINE)
+    write_all(dir, OFFLINE, &[])
 }
 
-fn write_all(dir: &Path, models: &str) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+fn write_all(dir: &Path, models: &str, sets: &[AgentSet]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
     let config = format!("{HEAD}{models}{TOOLS}");
     let write = |(name, content): &(&str, &str)| {
         let path = dir.join(name);
@@ -101,7 +125,8 @@ fn write_all(dir: &Path, models: &str) -> anyhow::Result<Vec<(PathBuf, bool)>> {
             write_new(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
         Ok((path, written))
     };
-    [(FILE_NAME, config.as_str())].iter().chain(FILES).map(write).collect()
+    let further = sets.iter().flat_map(|set| set.files());
+    [(FILE_NAME, config.as_str())].iter().chain(FILES).chain(further).map(write).collect()
 }
 
 /// Never overwrites an existing file.

@@ -33,8 +33,9 @@ const LEAVE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to ask; piped input is appended to it
-    pub prompt: Option<String>,
+    /// What to ask; piped input is appended to it. The word `mission` may stand before it
+    #[arg(num_args = 0..=2, value_name = "[mission] PROMPT")]
+    pub prompt: Vec<String>,
     /// Who answers [default: the main agent, or the best match with `main = "auto"`]
     #[arg(short, long)]
     pub agent: Option<String>,
@@ -85,8 +86,8 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     };
     // Before the input, which may take its time.
     let overrides = overrides(args)?;
-    let Some(prompt) = prompt::read(args.prompt.as_deref()).map_err(|error| Exit::Usage.because(error))?
-    else {
+    let asked = prompt::argument(&args.prompt).map_err(|error| Exit::Usage.because(error))?;
+    let Some(prompt) = prompt::read(asked).map_err(|error| Exit::Usage.because(error))? else {
         report::tell("error: nothing to ask: give a prompt, or pipe one in");
         return Ok(Exit::Usage);
     };

@@ -4,6 +4,7 @@ mod browser;
 mod configuration;
 mod greeting;
 
+use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +12,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use baton_agents::watch::WatchError;
 use baton_agents::{Reload, Roster, RosterDraft, Rule, Strictness, Watch};
+use baton_core::TenantId;
 use baton_engine::{Agents, Engine, Observer};
 use baton_mcp::Servers;
 use baton_server::metrics::Metrics;
 use baton_server::ui::UiSite;
 use baton_server::{App, RosterState, Server, ServerSettings};
-use tokio::sync::watch;
+use tokio::signal::unix::Signal;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::signals::Signals;
@@ -83,8 +86,10 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
 struct LiveRoster {
     roster: watch::Receiver<RosterState>,
     agents: watch::Receiver<Arc<Agents>>,
-    /// Ends with the command.
-    _watch: Option<Watch>,
+    /// Of tenants with agents of their own.
+    tenants: HashMap<TenantId, TenantRoster>,
+    /// Ends with the command. Absent with `agents.watch = false`.
+    watch: Option<Watch>,
 }
 
 impl LiveRoster {
@@ -94,10 +99,62 @@ impl LiveRoster {
         let first = agents(&roster);
         EntryChoice::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
         tenants::refuse(project, &first.values().map(|agent| &**agent).collect::<Vec<_>>())?;
+        let own = project.tenants_with_agents();
+        let own = own.map(|tenant| Ok((tenant.clone(), TenantRoster::load(project, tenant, &roster)?)));
+        let tenants = own.collect::<anyhow::Result<_>>()?;
         let (rosters, roster) = watch::channel(RosterState::loaded(roster));
         let (teams, agents) = watch::channel(first);
         let watch = if project.config.agents.watch { Some(follow(project, rosters, teams)?) } else { None };
-        Ok(Self { roster, agents, _watch: watch })
+        Ok(Self { roster, agents, tenants, watch })
+    }
+}
+
+/// The agents of one tenant: those for all, and those of its own folders. Nothing that is wrong with them concerns other tenants.
+struct TenantRoster {
+    roster: watch::Receiver<RosterState>,
+    agents: watch::Receiver<Arc<Agents>>,
+    watch: Option<Watch>,
+}
+
+impl TenantRoster {
+    /// While the files of the tenant are broken, it has the agents for all.
+    fn load(project: &Project, tenant: &TenantId, shared: &Arc<Roster>) -> anyhow::Result<Self> {
+        let (rosters, roster) = watch::channel(RosterState::loaded(Arc::clone(shared)));
+        let (teams, agents) = watch::channel(agents(shared));
+        let dirs = project.dirs_of(tenant);
+        let (config, name) = (project.config.clone(), tenant.clone());
+        let on_reload = move |reload: Reload| match reload {
+            Reload::Loaded(loaded) => {
+                let all: Vec<_> = loaded.iter().map(|agent| &**agent).collect();
+                for problem in tenants::problems_of(&config, &name, &all) {
+                    tracing::warn!(%problem, "the section of a tenant in baton.toml does not fit its agents");
+                }
+                tracing::info!(tenant = %name, agents = loaded.len(), "the agents of a tenant were loaded");
+                teams.send_replace(self::agents(&loaded));
+                rosters.send_replace(RosterState::loaded(loaded));
+            }
+            Reload::Kept(rejected) => {
+                let problems = rejected.problems.len();
+                tracing::warn!(
+                    tenant = %name,
+                    problems,
+                    "agent files of a tenant are broken; `baton validate` says where. Its last good ones stay"
+                );
+                rosters.send_modify(|state| state.keep(rejected));
+            }
+        };
+        let known = project.known();
+        match Roster::load(&dirs, &known, Strictness::Lenient) {
+            Ok(loaded) => on_reload(Reload::Loaded(Arc::new(loaded))),
+            Err(rejected) => on_reload(Reload::Kept(rejected)),
+        }
+        let watch = if project.config.agents.watch {
+            let fallback = Arc::clone(&roster.borrow().roster);
+            Some(Watch::start_with(dirs, known, Strictness::Lenient, fallback, on_reload)?)
+        } else {
+            None
+        };
+        Ok(Self { roster, agents, watch })
     }
 }
 
@@ -149,7 +206,7 @@ async fn serve(
     team: &LiveRoster,
     args: &Args,
 ) -> anyhow::Result<Exit> {
-    let mut signals = Signals::listen()?;
+    let (mut signals, hang_up) = Signals::listen_with_reload()?;
     baton_server::guards::panics::log_places();
     let metrics = Arc::new(Metrics::default());
     let ui = (!args.no_ui).then(UiSite::embedded);
@@ -157,7 +214,9 @@ async fn serve(
     let scheme = settings.scheme();
     let webhook = Webhook::of(&project.config.approvals)?;
     let observer = observer(&metrics, webhook.as_ref(), &settings);
-    let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
+    let of_tenants = team.tenants.iter().map(|(tenant, own)| (tenant.clone(), own.agents.clone())).collect();
+    let wired = wiring::wire_server(project, team.agents.clone(), &of_tenants, observer);
+    let Wired { engine, servers } = wired.await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
     tokio::task::block_in_place(|| confinement::check(project, &servers))?;
     let workspaces = confinement::workspaces(project);
@@ -188,6 +247,7 @@ async fn serve(
         background.spawn(browser::open(greeting::url(scheme, server.address)));
     }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let reload_tls = Arc::clone(&server.reload_tls);
     let serving = server.run(async {
         let _ = ended.await;
     });
@@ -195,6 +255,7 @@ async fn serve(
     // The first signal asks the server to end as it should, the second ends it at once.
     tokio::select! {
         _ = &mut serving => unreachable!("it ends when it is asked to"),
+        () = reload_on(hang_up, team, &reload_tls) => unreachable!("it never ends"),
         _ = signals.any() => drop(end),
     }
     let runs = running.active_threads();
@@ -212,6 +273,19 @@ async fn serve(
     Ok(Exit::Ok)
 }
 
+/// Reads the certificate and the agents again on every SIGHUP. Never returns. While the server shuts down, the signal has no effect.
+async fn reload_on(mut hang_up: Signal, team: &LiveRoster, reload_tls: &Notify) {
+    while hang_up.recv().await.is_some() {
+        tracing::info!("SIGHUP: the certificate and the agents are read again");
+        reload_tls.notify_one();
+        let of_tenants = team.tenants.values().filter_map(|own| own.watch.as_ref());
+        for watch in team.watch.iter().chain(of_tenants) {
+            watch.reload();
+        }
+    }
+    std::future::pending().await
+}
+
 fn app(
     project: &Project,
     team: &LiveRoster,
@@ -224,6 +298,11 @@ fn app(
     App::new(baton_server::ServerParts {
         engine,
         roster: team.roster.clone(),
+        tenant_rosters: team
+            .tenants
+            .iter()
+            .map(|(tenant, own)| (tenant.clone(), own.roster.clone()))
+            .collect(),
         choose: Box::new(move |tenant, agents, message| {
             let entry = EntryChoice::for_tenant(&config, tenant, agents);
             let entry = entry.map_err(|unknown| unknown.to_string())?;

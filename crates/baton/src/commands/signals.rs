@@ -9,7 +9,7 @@ use crate::progress;
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// Absent under `nohup`.
+    /// Absent under `nohup`, and in a server.
     hang_up: Option<Signal>,
     /// As an exit code.
     pub(crate) first: Option<Exit>,
@@ -29,6 +29,18 @@ impl Signals {
             hang_up,
             first: None,
         })
+    }
+
+    /// The same for a server: SIGHUP does not end it, but is returned separately, also under `nohup`.
+    pub(crate) fn listen_with_reload() -> std::io::Result<(Self, Signal)> {
+        let reload = signal(SignalKind::hangup())?;
+        let signals = Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: None,
+            first: None,
+        };
+        Ok((signals, reload))
     }
 
     /// Whichever comes next, as an exit code.

@@ -1,6 +1,7 @@
 //! `baton users`: all data of a user, exported or erased.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::{Store as _, StoreError, TenantId, UserId, Workspaces};
@@ -47,7 +48,10 @@ pub enum Command {
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     match command {
         Command::Export { user, tenant } => {
-            archive::with(common, async |archive| print_export(archive, user, tenant).await)
+            let project = super::project(common)?;
+            archive::with_project(&project, async |archive| {
+                print_export(archive, &project, user, tenant).await
+            })
         }
         Command::Erase { user, tenant, yes } => {
             let project = super::project(common)?;
@@ -58,8 +62,14 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     }
 }
 
-async fn print_export(archive: &Archive, user: &UserId, tenant: &TenantId) -> anyhow::Result<Exit> {
-    let mut lines = pin!(export::export(archive.store.tenant(tenant), user.clone()));
+async fn print_export(
+    archive: &Archive,
+    project: &Project,
+    user: &UserId,
+    tenant: &TenantId,
+) -> anyhow::Result<Exit> {
+    let workspaces = confinement::workspaces(project).map(|found| Arc::new(found) as Arc<dyn Workspaces>);
+    let mut lines = pin!(export::export(archive.store.tenant(tenant), workspaces, user.clone()));
     while let Some(line) = lines.next().await {
         write(&format!("{}\n", line?))?;
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use baton_agents::problem::{Diagnostic, Rule};
 use baton_agents::{Location, RosterDraft, SourceFile, Span, Strictness, files};
+use baton_core::TenantId;
 use clap::ValueEnum;
 
 use super::{print, print_json};
@@ -13,7 +14,7 @@ use crate::config;
 use crate::exit::Exit;
 use crate::project::{self, Project};
 use crate::report::{self, ValidationReport};
-use crate::tenants;
+use crate::tenants::{self, TenantProblem};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -53,12 +54,12 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
 fn check(common: &Common, args: &Args, path: &Path, report: &mut ValidationReport) -> anyhow::Result<()> {
     let nested = if path.is_dir() { project::nested(path) } else { Vec::new() };
     for root in &nested {
-        add_project(&Project::open(root, None, &[])?, args, report);
+        add_project(&Project::open_profile(root, None, common.profile(), &[])?, args, report);
     }
     let is_project = nested.iter().any(|root| root == path);
     let has_files = || !files::discover(&[path.to_owned()], &mut Vec::new()).is_empty();
     if nested.is_empty() || (!is_project && has_files()) {
-        let project = Project::around(path, common.config.as_deref())?;
+        let project = Project::around(path, common.config.as_deref(), common.profile())?;
         if project.dirs == [path] {
             add(&project, args, report);
         } else {
@@ -75,6 +76,25 @@ fn add_project(project: &Project, args: &Args, report: &mut ValidationReport) {
         report.add(0, [problem]);
     }
     report.add(0, invalid_tenants(project, &draft));
+    for tenant in project.tenants_with_agents() {
+        add_tenant(project, args, tenant, report);
+    }
+}
+
+/// The agents of one tenant: what is wrong in its own folders, and in its section of `baton.toml`.
+fn add_tenant(project: &Project, args: &Args, tenant: &TenantId, report: &mut ValidationReport) {
+    let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
+    let draft = project.draft_of(tenant).with_strictness(strictness);
+    // Those for all tenants were reported before.
+    let is_same = |one: &Diagnostic, other: &Diagnostic| {
+        one.rule == other.rule && one.message == other.message && one.location.path() == other.location.path()
+    };
+    let is_new = |problem: &&Diagnostic| !report.problems.iter().any(|known| is_same(known, problem));
+    let problems: Vec<Diagnostic> = draft.problems().iter().filter(is_new).cloned().collect();
+    let shared = project.draft().files();
+    report.add(draft.files().saturating_sub(shared), problems);
+    let agents: Vec<&baton_core::Agent> = draft.agents().map(|entry| &*entry.agent).collect();
+    report.add(0, located(project, tenants::problems_of(&project.config, tenant, &agents)));
 }
 
 fn add(project: &Project, args: &Args, report: &mut ValidationReport) -> RosterDraft {
@@ -121,12 +141,18 @@ fn draft(project: &Project, args: &Args) -> RosterDraft {
 
 /// What `[tenants.<name>]` says and cannot work.
 fn invalid_tenants(project: &Project, draft: &RosterDraft) -> Vec<Diagnostic> {
-    let Some(file) = project.file.as_ref().filter(|_| draft.agents().next().is_some()) else {
+    if draft.agents().next().is_none() {
         return Vec::new();
-    };
+    }
     let agents: Vec<&baton_core::Agent> = draft.agents().map(|entry| &*entry.agent).collect();
+    located(project, tenants::problems(&project.config, &agents))
+}
+
+/// Mistakes with their places in `baton.toml`.
+fn located(project: &Project, problems: Vec<TenantProblem>) -> Vec<Diagnostic> {
+    let Some(file) = &project.file else { return Vec::new() };
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let problems = tenants::problems(&project.config, &agents).into_iter().map(|problem| {
+    let problems = problems.into_iter().map(|problem| {
         let span = problem.position(&text).map(|at| Span::new(at.start, at.end));
         let location = SourceFile::new(file, text.clone()).locate(span.unwrap_or_default());
         let message = format!("tenant `{}`: {}", problem.tenant, problem.message);

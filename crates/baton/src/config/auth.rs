@@ -189,4 +189,14 @@ mod tests {
             assert!(error.contains(line) && error.contains(said), "{text}\n{error}");
         }
     }
+
+    /// ES512 is refused by its name, with the reason.
+    #[test]
+    fn es512_is_refused_by_name() {
+        let error = parse(&format!("{JWT}algorithms = ['ES512']\njwks_url = 'https://id.example/keys'\n"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("ES512 is not supported") && error.contains("ES384"), "{error}");
+        let error = parse(&format!("{JWT}algorithms = ['none']\njwks_url = 'https://id.example/keys'\n"));
+        assert!(error.unwrap_err().to_string().contains("unknown variant `none`"));
+    }
 }

@@ -47,6 +47,8 @@ pub struct RetentionConfig {
     pub threads: Kept,
     /// Events, steps and sessions of a run, since its end.
     pub events: Kept,
+    /// Entries of the audit trail, since the seal that covers them.
+    pub audit: Kept,
 }
 
 impl RetentionConfig {
@@ -55,6 +57,7 @@ impl RetentionConfig {
         HistoryRetention {
             threads: own.threads.unwrap_or(self.threads).limit(),
             events: own.events.unwrap_or(self.events).limit(),
+            audit: own.audit.unwrap_or(self.audit).limit(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use baton_agents::OnError;
 use baton_core::agent::{AgentPattern, McpServer, ModelName, StdioAccess};
@@ -15,6 +15,8 @@ use baton_server::client_address::ProxyNetwork;
 use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
 use serde::Deserialize;
+
+use super::tools::{PythonConfig, WebSearchConfig, WikiConfig};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -265,7 +267,10 @@ impl ProviderConfig {
 pub struct ToolsConfig {
     pub search_docs: SearchDocsConfig,
     pub web_fetch: WebFetchConfig,
+    pub web_search: WebSearchConfig,
+    pub wiki: WikiConfig,
     pub shell: ShellConfig,
+    pub python: PythonConfig,
 }
 
 /// Which addresses beside the public ones may be fetched.
@@ -480,6 +485,10 @@ pub struct Orchestration {
     pub max_live_children: u32,
     pub sub_agent_max_steps: u32,
     pub sub_agent_tool_allowlist: Vec<String>,
+    /// The profile whose models, limits and tools sub-agents have.
+    pub sub_agent_profile: Option<String>,
+    /// The folder of sub-agents' files, below the one of their caller's.
+    pub sub_agent_work_dir: Option<SubFolder>,
     pub summarize_results: bool,
     pub summary_max_length: u32,
     pub enable_result_cache: bool,
@@ -498,6 +507,8 @@ impl Default for Orchestration {
             max_live_children: 16,
             sub_agent_max_steps: 30,
             sub_agent_tool_allowlist: Vec::new(),
+            sub_agent_profile: None,
+            sub_agent_work_dir: None,
             summarize_results: false,
             summary_max_length: 2000,
             enable_result_cache: false,
@@ -506,6 +517,34 @@ impl Default for Orchestration {
             offer_custom_agents: false,
             enrich_format: EnrichFormat::Fenced,
         }
+    }
+}
+
+/// A folder below another one: relative, without `..` and hidden names.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct SubFolder(PathBuf);
+
+impl SubFolder {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SubFolder {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let path = PathBuf::from(text);
+        let is_plain = |part: Component<'_>| match part {
+            Component::Normal(name) => !name.as_encoded_bytes().starts_with(b"."),
+            _ => false,
+        };
+        if path.as_os_str().is_empty() || !path.components().all(is_plain) {
+            return Err(
+                "a folder inside the work folder is needed, such as \"sub-agents\": relative, without `..` and hidden names",
+            );
+        }
+        Ok(Self(path))
     }
 }
 
@@ -578,11 +617,29 @@ pub struct Telemetry {
     /// What this server is called in traces.
     pub service_name: String,
     pub log_format: LogFormat,
+    /// What is logged if `BATON_LOG` does not say. Without it, servers log from `info` on and commands from `warn` on.
+    pub log_level: Option<LogLevel>,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { otlp_endpoint: None, service_name: "baton".into(), log_format: LogFormat::Text }
+        Self {
+            otlp_endpoint: None,
+            service_name: "baton".into(),
+            log_format: LogFormat::Text,
+            log_level: None,
+        }
+    }
+}
+
+choices! {
+    /// The least important events that are logged.
+    pub enum LogLevel {
+        Off = "off",
+        Error = "error",
+        Warn = "warn",
+        Info = "info",
+        Debug = "debug",
     }
 }
 

@@ -16,6 +16,8 @@ use super::{ApprovalLevel, Kept};
 pub struct TenantConfig {
     /// The agents that the tenant may see and use. `None`: all of them.
     pub agents: Option<Vec<AgentPattern>>,
+    /// Folders with agents that only this tenant sees, beside those of `[agents]`. Relative to the folder of `baton.toml`.
+    pub agent_dirs: Vec<PathBuf>,
     /// The agent that answers first.
     pub main: Option<AgentName>,
     /// The model of agents whose files name none.
@@ -50,4 +52,5 @@ pub struct TenantApprovals {
 pub struct TenantRetention {
     pub threads: Option<Kept>,
     pub events: Option<Kept>,
+    pub audit: Option<Kept>,
 }

@@ -5,6 +5,8 @@ mod audit;
 mod flood;
 mod identity;
 mod installation;
+mod issuer;
+mod mcp;
 mod proxy;
 mod sandbox;
 mod target;

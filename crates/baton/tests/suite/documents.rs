@@ -30,6 +30,7 @@ fn every_rule_is_documented_with_its_sentence() {
     }
 }
 
+/// I10: the guide to agent files has every key.
 #[test]
 fn every_key_is_documented() {
     let text = read("docs/agent-files.md");
@@ -94,8 +95,61 @@ fn the_keys_of_the_patterns_are_documented_with_their_defaults() {
     }
     let config = baton::config::Config::parse(&block, "docs/configuration.md".as_ref(), std::iter::empty());
     let (config, default) = (config.unwrap(), baton::config::Config::default());
-    assert_eq!(config.orchestration, default.orchestration);
+    // Keys without a default are there as examples.
+    let orchestration = baton::config::Orchestration {
+        sub_agent_profile: None,
+        sub_agent_work_dir: None,
+        ..config.orchestration
+    };
+    assert_eq!(orchestration, default.orchestration);
     assert_eq!((config.handoff, config.features), (default.handoff, default.features));
+}
+
+/// B17, E42: the guide says what each pattern is for, in the words of the requirements, and what it saves.
+#[test]
+fn b17_e42_the_guide_says_what_each_pattern_is_for() {
+    let guide = read("docs/patterns.md");
+    let table = guide.split("## Which pattern when").nth(1).unwrap().split("\n## ").next().unwrap();
+    let row = |pattern: &str| {
+        let key = format!("| {pattern} |");
+        table
+            .lines()
+            .find(|line| line.contains(&key))
+            .unwrap_or_else(|| panic!("no row for {pattern}"))
+            .to_owned()
+    };
+    for (pattern, purposes) in [
+        ("delegation, agents as tools", &["one answer from several sources"][..]),
+        ("advisors", &["legal and operational review"]),
+        ("router", &["receptionist", "triage"]),
+        ("chain", &["approval gates", "reviews"]),
+        ("team", &["review panel", "planning committee"]),
+        ("workflow", &["several messages"]),
+    ] {
+        let row = row(pattern);
+        assert!(purposes.iter().all(|purpose| row.contains(purpose)), "{purposes:?} in {row}");
+        assert_eq!(row.matches('|').count(), 7, "who decides, who answers and what it costs: {row}");
+    }
+    assert!(table.contains("costs less than what a model decides"), "savings over tool calls");
+    for word in ["questions and answers", "research in several sources", "one answer in one voice"] {
+        assert!(guide.contains(word), "B17: {word}");
+    }
+    // Each pattern has a section with its key, its failure behaviour and a runnable example.
+    for (section, key) in [
+        ("Agents as tools and delegation", "agents:"),
+        ("Advisors", "advisors:"),
+        ("Router", "router"),
+        ("Chain", "handoff"),
+        ("Transfers", "collaborations"),
+        ("Team", "team:"),
+    ] {
+        let text = guide.split(&format!("\n## {section}\n")).nth(1).unwrap_or_else(|| panic!("{section}"));
+        let text = text.split("\n## ").next().unwrap();
+        assert!(
+            text.contains(key) && text.contains("```sh\n") && text.contains("**On failure:**"),
+            "{section}"
+        );
+    }
 }
 
 /// Links between documents lead somewhere.

@@ -25,7 +25,12 @@ const EXPECTED: &[Expected] = &[
     },
     Expected {
         folder: "agents-as-tools",
-        answers: &["From code-reviewer:", "Solar power became 80 percent cheaper", "divided by 119"],
+        answers: &[
+            "From code-reviewer:",
+            "Solar power became 80 percent cheaper",
+            "From doc-writer:",
+            "divided by 119",
+        ],
         agents: &["orchestrator", "code-reviewer", "doc-writer", "researcher", "vat-clerk"],
     },
     Expected {

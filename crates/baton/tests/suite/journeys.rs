@@ -5,6 +5,7 @@
 //! - [`question`], [`creation`], [`leaving`]: the journeys without a model. [`scripted`]: the same with one, played by [`model`].
 //! - [`kills`]: the server dies on the way. [`pauses`]: the server is paused for longer than its lease. [`edges`], [`slowness`]: what
 //!   goes wrong otherwise. [`tenants`]: who may and who sees.
+//! - [`second_request`]: the person asks for something else meanwhile.
 //! - [`two_servers`]: the agent that makes skills is on another server.
 //! - [`conversations`]: whatever people say, the skill is valid.
 
@@ -18,6 +19,7 @@ mod pauses;
 mod person;
 mod question;
 mod scripted;
+mod second_request;
 mod slowness;
 mod tenants;
 mod turn;

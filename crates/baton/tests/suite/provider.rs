@@ -68,7 +68,7 @@ impl Provider {
 }
 
 /// The next call of the model. Questions about the model are not answered.
-fn next_call(listener: &TcpListener) -> (TcpStream, Value) {
+pub fn next_call(listener: &TcpListener) -> (TcpStream, Value) {
     loop {
         let (mut stream, _) = listener.accept().unwrap();
         match request(&stream) {
@@ -102,7 +102,7 @@ fn request(stream: &TcpStream) -> Option<Value> {
     (!first.starts_with("GET")).then(|| serde_json::from_slice(&body).unwrap())
 }
 
-fn frame(delta: &Value, finish: &Value) -> String {
+pub fn frame(delta: &Value, finish: &Value) -> String {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
     let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
     format!("data: {chunk}\n\n")
@@ -112,7 +112,7 @@ fn text_frame(text: &str) -> String {
     frame(&json!({"content": text}), &Value::Null)
 }
 
-fn play(stream: &mut TcpStream, reply: &Reply) {
+pub fn play(stream: &mut TcpStream, reply: &Reply) {
     let head = |status: u16, kind: &str| {
         format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
     };

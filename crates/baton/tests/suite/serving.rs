@@ -90,6 +90,39 @@ fn a_server_takes_tokens_that_were_signed_with_its_secret() {
     }
 }
 
+/// A19: `[store] url` decides where conversations are kept, SQLite or PostgreSQL: a later process finds them, and the registry has the
+/// card of every agent.
+#[test]
+fn a19_conversations_are_kept_in_the_configured_store() {
+    const THREAD: &str = "6f9619ff-8b86-4d01-b42d-00c04fc964ff";
+    let postgres = crate::postgres::new_span_id();
+    for url in ["sqlite://kept/here.db", &postgres] {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(crate::baton(dir.path(), &["init"]).code, 0);
+        std::fs::create_dir(dir.path().join("kept")).unwrap();
+        let config = dir.path().join("baton.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{text}\n[store]\nurl = \"{url}\"\n")).unwrap();
+        let messages = format!("/api/v1/threads/{THREAD}/messages");
+        let served = Served::start(dir.path());
+        let said = served.read("POST", &messages, "application/json", r#"{"content": "Hello there"}"#);
+        assert!(said.starts_with("HTTP/1.1 200"), "{url}: {said}");
+        let kind = if url.starts_with("sqlite") { "sqlite" } else { "postgres" };
+        assert_eq!(served.get("/api/v1/system")["store"]["kind"], kind);
+        drop(served);
+        assert_eq!(dir.path().join("kept/here.db").exists(), kind == "sqlite");
+        let served = Served::start(dir.path());
+        let kept = served.get(&messages);
+        assert_eq!(kept["data"].as_array().unwrap().len(), 2, "{url}: {kept}");
+        assert_eq!(kept["data"][0]["parts"][0]["text"], "Hello there");
+        let agents = served.get("/api/v1/agents?all=true");
+        for agent in agents["data"].as_array().unwrap() {
+            let card = served.get(&format!("/api/v1/agents/{}/card", agent["id"].as_str().unwrap()));
+            assert_eq!(card["name"], agent["display_name"]);
+        }
+    }
+}
+
 fn answer(served: &Served, path: &str) -> String {
     let mut answer = String::new();
     served.ask("GET", path, "text/html", "").read_to_string(&mut answer).unwrap();

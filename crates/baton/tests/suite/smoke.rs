@@ -134,6 +134,7 @@ fn outcome(report: &Report, name: &str) -> String {
     if case.passed { "passed".to_owned() } else { case.failures.join("; ") }
 }
 
+/// I6: smoke suite reports passes and failures of two variants.
 #[test]
 fn smoke_suite_reports_passes_and_failures_of_two_variants() {
     let dir = tempfile::tempdir().unwrap();

@@ -35,7 +35,7 @@ pub(crate) fn is_offered(scope: &Scope, targets: &[Arc<Agent>]) -> bool {
         scope.session.bounds.approval_rules().flat_map(|rules| [&rules.deny, &rules.ask, &rules.auto]);
     let has_rule = agent.tools.deny.iter().any(matches) || approvals.any(|rule| rule.iter().any(matches));
     let has_clash = names.len() < targets.len() || names.contains(ASK_USER);
-    let candidates = scope.run.models.candidates(agent).unwrap_or_default();
+    let candidates = scope.models().candidates(agent).unwrap_or_default();
     let assists = candidates.first().is_some_and(|first| first.facts.assists.agent_tools);
     let is_named = agent.prompt.contains(TOOL_NAME);
     assists

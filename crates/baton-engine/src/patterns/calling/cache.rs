@@ -73,7 +73,9 @@ fn key(scope: &Scope, task: &SubAgentTask) -> Option<String> {
     if involved.iter().any(|agent| agent.tools.names(read_thread::NAME)) {
         return None;
     }
-    let candidates = involved.iter().flat_map(|agent| scope.run.models.candidates(agent).unwrap_or_default());
+    let candidates = involved
+        .iter()
+        .flat_map(|agent| scope.run.models.for_sub_agents().candidates(agent).unwrap_or_default());
     let models: Vec<String> =
         candidates.map(|one| format!("{}/{}", one.provider.provider(), one.model)).collect();
     let about = json!([

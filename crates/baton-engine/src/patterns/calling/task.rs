@@ -176,6 +176,10 @@ async fn short_circuit(
 }
 
 async fn run_child(scope: &Scope, child: Scope, task: &SubAgentTask) -> Result<Outcome, Failure> {
+    tracing::debug!(
+        thread_id = %scope.run.caller.thread_id, sub_session_id = %child.session.id,
+        max_steps = child.session.bounds.limits.max_turns, "executing_sub_agent_mission"
+    );
     let sent = InputSource { by: scope.name().clone(), reason: task.reason.as_str().into() };
     let input = Input { sent: Some(sent), ..Input::text(task.mission.clone()) };
     match task.limit {
@@ -259,12 +263,15 @@ pub(crate) fn full_text_note(session_id: &SessionId) -> String {
     format!("this is a summary; the full text is kept in session {session_id}")
 }
 
+/// Result of an agent that ended without an answer and without an error.
+const NO_RESULT: &str = "No result";
+
 /// JSON result of `call_agent`.
 #[derive(Debug, Serialize)]
 struct CallResult<'a> {
     success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a str>,
+    /// The answer, or else the error, or else [`NO_RESULT`].
+    result: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a SessionId>,
     steps_taken: u32,
@@ -286,15 +293,17 @@ struct CallResult<'a> {
 pub(crate) fn call_result_json(report: &TaskReport) -> String {
     let result = report.result.as_ref().ok();
     let failure = report.result.as_ref().err();
+    let error = report.error();
+    let answer = result.map(|result| result.text.as_str()).filter(|text| !text.trim().is_empty());
     let result = CallResult {
         success: result.is_some(),
-        result: result.map(|result| result.text.as_str()),
+        result: answer.or(error.as_deref()).unwrap_or(NO_RESULT),
         session_id: report.session_id.as_ref(),
         steps_taken: report.steps,
         cached: result.is_some_and(|result| result.is_cached),
         limit: result.and_then(|result| result.limit),
         full_text: result.and_then(|result: &TaskResult| result.full_text.as_ref()).map(full_text_note),
-        error: report.error().map(|error| format!("Sub-agent execution failed: {error}")),
+        error: error.as_ref().map(|error| format!("Sub-agent execution failed: {error}")),
         error_type: failure.map(Failure::code),
         note: if result.is_some() {
             MATERIAL_NOTE.to_owned()

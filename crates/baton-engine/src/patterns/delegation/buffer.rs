@@ -143,7 +143,7 @@ mod tests {
         buffer
     }
 
-    /// B8, B10
+    /// B8, B10, I1
     #[test]
     fn responses_are_joined_into_one_text() {
         assert_eq!(ResultBuffer::default().synthesis(), "No responses received from sub-agents.");

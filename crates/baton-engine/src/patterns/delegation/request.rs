@@ -76,7 +76,7 @@ async fn run_with_deadline(
     let DelegationPlan { strategy, timeout, .. } = *delegation;
     let options = FanOutOptions {
         strategy,
-        limit: scope.run.models.scaled_timeout(timeout, agents),
+        limit: scope.run.models.for_sub_agents().scaled_timeout(timeout, agents),
         max_parallel: max_parallel(scope),
         audience: ResultAudience::Caller,
     };

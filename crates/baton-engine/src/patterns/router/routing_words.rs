@@ -13,7 +13,7 @@ pub(super) struct RoutingWords(Vec<(AgentName, Vec<String>)>);
 impl RoutingWords {
     /// `None` if the router's model needs no help.
     pub(super) fn of(scope: &Scope, destinations: &Destinations) -> Option<Self> {
-        let candidates = scope.run.models.candidates(scope.agent()).ok()?;
+        let candidates = scope.models().candidates(scope.agent()).ok()?;
         if !candidates.first()?.facts.assists.routing_words {
             return None;
         }

@@ -157,7 +157,7 @@ impl Discussion<'_> {
             sent: Some(InputSource { by: self.scope.name().clone(), reason }),
             ..Input::default()
         };
-        let limit = self.scope.run.models.scaled_timeout(self.team.member_timeout, [agent]);
+        let limit = self.scope.models().scaled_timeout(self.team.member_timeout, [agent]);
         child_timeout::run_with_timeout(child, input, limit).await
     }
 

@@ -32,7 +32,13 @@ impl TransferArguments {
     pub(super) fn offer(self, target: &Arc<Agent>, asked: &Input) -> HandoffOffer {
         let request = asked.words();
         let summary = if self.message.trim().is_empty() { request } else { self.message };
-        HandoffOffer { target: Arc::clone(target), reason: self.reason, summary, known: self.context }
+        HandoffOffer {
+            target: Arc::clone(target),
+            reason: self.reason,
+            summary,
+            known: self.context,
+            paused: None,
+        }
     }
 
     /// Everything that the source agent wrote, one line each.

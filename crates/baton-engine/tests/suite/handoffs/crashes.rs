@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use baton_core::agent::AcceptsHandoff;
 use baton_core::chat::ChatMessage;
 use baton_core::event::{Event, EventKind, HandoffPhase};
 use baton_core::model::{Model, ModelFacts, ModelRequest, ReplyStream};
@@ -71,9 +72,13 @@ fn reacting() -> Setup {
         "Assistant".clone_into(&mut a.display_name);
         collaborates(a, &["maker"]);
     };
-    setup.agent(main).with("maker", maker).with("other", |agent| {
-        agent.accepts_handoff = Some(baton_core::agent::AcceptsHandoff::default());
-    })
+    let fixer = |agent: &mut baton_core::Agent| {
+        "Debugging Assistant".clone_into(&mut agent.display_name);
+        let triggers = vec!["help me debug".to_owned()];
+        agent.accepts_handoff = Some(AcceptsHandoff { triggers, ..AcceptsHandoff::default() });
+    };
+    let other = |agent: &mut baton_core::Agent| agent.accepts_handoff = Some(AcceptsHandoff::default());
+    setup.agent(main).with("maker", maker).with("other", other).with("fixer", fixer)
 }
 
 /// One process after the other on the same store.
@@ -324,6 +329,88 @@ async fn dies_at(chapter: usize, writes: u32, is_made: bool) -> bool {
     has_died
 }
 
+const SECOND: &str = "Help me debug my crashing service";
+const QUESTION: &str =
+    "maker: You're currently in a skill creation session. Would you like to finish that first?";
+
+/// Each reply to the question whether to finish first, with what is said from then on, and who has the thread.
+const REPLIES: [(&[&str], &[&str], &str); 4] = [
+    (
+        &["yes", "it sends alerts"],
+        &[
+            "person: yes",
+            "maker: All right, let's finish this first.\n\nname?",
+            "person: it sends alerts",
+            "maker: And then?",
+        ],
+        "maker",
+    ),
+    (&["no"], &["person: no", "fixer: And then?"], "fixer"),
+    (
+        &["later", "done"],
+        &[
+            "person: later",
+            "maker: All right, I'll connect you with Debugging Assistant as soon as we're done here.\n\nname?",
+            "person: done",
+            "a: Great, it is there.",
+            "fixer: And then?",
+        ],
+        "fixer",
+    ),
+    (
+        &["later", "cancel"],
+        &[
+            "person: later",
+            "maker: All right, I'll connect you with Debugging Assistant as soon as we're done here.\n\nname?",
+            "person: cancel",
+            "a: Let me know if you'd like to continue creating that skill later.",
+            "fixer: And then?",
+        ],
+        "fixer",
+    ),
+];
+
+/// C-13: kill -9 at every write of a second request and of each reply to the question about it: asked, finished, paused, queued and
+/// carried out.
+#[test]
+fn c_13_second_request_survives_a_crash_at_every_write() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        for (replies, said, holder) in REPLIES {
+            let story: Vec<Deed> =
+                ["create a skill", SECOND].iter().chain(replies).map(|words| Deed::Say(words)).collect();
+            for chapter in 1..story.len() {
+                for is_made in [false, true] {
+                    for writes in 1.. {
+                        let mut world = World::new().await;
+                        let mut has_died = false;
+                        for (at, deed) in story.iter().enumerate() {
+                            let life = (at == chapter).then_some((writes, is_made));
+                            has_died |= world.act(deed, life).await;
+                            world.is_sound().await;
+                        }
+                        let what = format!("{replies:?}, chapter {chapter}, write {writes}, made: {is_made}");
+                        let second = format!("person: {SECOND}");
+                        let begun = ["person: create a skill", "maker: And then?", &second, QUESTION];
+                        let expected: Vec<&str> = begun.into_iter().chain(said.iter().copied()).collect();
+                        assert_eq!(world.talk.said().await, expected, "{what}");
+                        assert_eq!(world.talk.holder().await, holder, "{what}");
+                        let thread = world.talk.request.caller.thread_id;
+                        for handoff in world.talk.store().handoffs(thread).await.unwrap() {
+                            let kept = handoff.workflow.map(|workflow| workflow.data["values"].to_string());
+                            assert!(!kept.unwrap_or_default().contains("debug"), "{what}");
+                        }
+                        if !has_died {
+                            break;
+                        }
+                        assert!(writes < 100, "it never gets through");
+                    }
+                }
+            }
+        }
+    });
+}
+
 /// C-6, C-12: whatever people do and whenever processes die, somebody has the thread, and never two.
 #[test]
 fn c_6_c_12_every_sequence_of_actions_and_crashes_leaves_one_holder() {
@@ -334,6 +421,10 @@ fn c_6_c_12_every_sequence_of_actions_and_crashes_leaves_one_holder() {
         1 => Just(Deed::Say("cancel")),
         1 => Just(Deed::Say("continue")),
         1 => Just(Deed::Say("hello")),
+        2 => Just(Deed::Say(SECOND)),
+        1 => Just(Deed::Say("yes")),
+        1 => Just(Deed::Say("no")),
+        1 => Just(Deed::Say("later")),
         2 => Just(Deed::Exit),
         1 => Just(Deed::Start("maker")),
         1 => Just(Deed::Start("other")),
@@ -370,7 +461,10 @@ fn c_6_c_12_every_sequence_of_actions_and_crashes_leaves_one_holder() {
                 let holder = world.talk.holder().await;
                 let ran = world.talk.say("what now").await;
                 prop_assert_eq!(ran.end.answered_by.map(|agent| agent.to_string()), Some(holder));
-                world.act(&Deed::Say("cancel"), None).await;
+                // The second one leaves the agent whose request was queued.
+                for _ in 0..2 {
+                    world.act(&Deed::Say("cancel"), None).await;
+                }
                 prop_assert_eq!(world.talk.holder().await, "a");
                 Ok(())
             })

@@ -113,7 +113,7 @@ async fn c_15_other_request_is_answered_despite_the_question() {
     assert!(!news.contains("expired"), "once: {news}");
 }
 
-/// C-14: a target that cannot answer at all leaves the thread where it was, with words that say so and what else there is.
+/// C-14, I2: a target that cannot answer at all leaves the thread where it was, with words that say so and what else there is.
 #[tokio::test]
 async fn c_14_unavailable_target_is_explained() {
     let down = || ScriptedTurn::error(ModelErrorKind::Auth);

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use baton_core::event::{EventKind, HandoffPhase, RunOutcome};
 use baton_core::store::{ApprovalStatus, HandoffEnd, HandoffState, RunStatus};
-use baton_engine::{Engine, HandoffResult, HandoffStarted, OnConflict, ReturnStatus};
+use baton_engine::orchestration::{exit_handoff, resume_handoff, return_handoff, start_handoff};
+use baton_engine::{
+    Engine, HandoffError, HandoffResult, HandoffStarted, OnConflict, OrchestrationError, ReturnStatus,
+};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -40,6 +43,48 @@ async fn c_8_handoff_is_started_by_request() {
     assert!(first.contains("a button was pressed") && first.contains("I have an idea"), "{first}");
     assert_eq!(talk.said().await, ["person: I have an idea", "a: Hello.", "maker: Hi! Alerts, then?"]);
     assert_eq!(talk.say("Yes").await.answer(), "Good.");
+}
+
+/// C-11, C-28: the library's operations on handoffs fail with errors of their family, each with its code; what was made is carried
+/// back.
+#[tokio::test]
+async fn c_11_c_28_handoff_errors_are_orchestration_errors() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("Hello."), ScriptedTurn::text("Your skill is there.")])
+        .script("maker", [ScriptedTurn::text("Hi!")]);
+    let talk = Talk::new(setup(&model)).await;
+    let engine = &talk.engine;
+    let code = |error: HandoffError| {
+        let error = OrchestrationError::from(error);
+        assert!(
+            matches!(&error, OrchestrationError::Handoff(HandoffError(_))) && !error.to_string().is_empty()
+        );
+        error.code().to_owned()
+    };
+    // C-11: there is no conversation that it could be kept with.
+    let missing = start_handoff(engine, talk.asking_for("maker")).await.unwrap_err();
+    assert_eq!(code(missing), "thread_not_found");
+    talk.say("I have an idea").await;
+    assert_eq!(code(start_handoff(engine, talk.asking_for("nobody")).await.unwrap_err()), "agent_not_found");
+    assert_eq!(code(start_handoff(engine, talk.asking_for("a")).await.unwrap_err()), "handoff_rejected");
+    assert_eq!(code(exit_handoff(engine, talk.leaving()).await.unwrap_err()), "no_active_handoff");
+    let HandoffStarted::Now { handoff, .. } = start_handoff(engine, talk.asking_for("maker")).await.unwrap()
+    else {
+        panic!("it was queued");
+    };
+    assert_eq!(code(start_handoff(engine, talk.asking_for("maker")).await.unwrap_err()), "handoff_active");
+    talk.rest().await;
+    let returned = HandoffResult {
+        status: ReturnStatus::Completed,
+        result_summary: Some("A skill for alerts.".to_owned()),
+        artifacts_created: vec!["slack-alert".to_owned()],
+    };
+    let ended = return_handoff(engine, talk.leaving(), returned).await.unwrap();
+    assert_eq!((ended.handoff_id, ended.state), (handoff.handoff_id, HandoffState::Completed));
+    assert_eq!(ended.artifacts_created, ["slack-alert"]);
+    talk.rest().await;
+    let finished = resume_handoff(engine, talk.leaving(), handoff.handoff_id).await.unwrap_err();
+    assert!(!code(finished).is_empty(), "what is complete is not resumed");
 }
 
 /// Who gives a thread away is never somebody whose time was over.

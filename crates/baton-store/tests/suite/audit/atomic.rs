@@ -27,10 +27,10 @@ const TABLES: [&str; 11] = [
 ];
 
 /// Fails the insertion of the entry, after the change and before the commit: as a crash between the two would.
-const SQLITE_FAULT: &str =
+pub(super) const SQLITE_FAULT: &str =
     "CREATE TRIGGER fault BEFORE INSERT ON audit WHEN NEW.entries LIKE '%\"action\":\"probe\"%'
     BEGIN SELECT RAISE(ABORT, 'cut'); END";
-const POSTGRES_FAULT: &str = "CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+pub(super) const POSTGRES_FAULT: &str = "CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF NEW.entries LIKE '%\"action\":\"probe\"%' THEN RAISE EXCEPTION 'cut'; END IF; RETURN NEW; END $$;
     CREATE TRIGGER fault BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION fault()";
 

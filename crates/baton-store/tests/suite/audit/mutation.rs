@@ -9,7 +9,7 @@ use uuid::Builder;
 use super::{entry, intact, record_all};
 use crate::rows::Opened;
 
-const TABLES: [&str; 3] = ["audit", "audit_chains", "audit_seals"];
+const TABLES: [&str; 4] = ["audit", "audit_chains", "audit_seals", "audit_truncations"];
 const ROUNDS: u64 = 4;
 const UNSEALED: u64 = 5;
 
@@ -20,6 +20,8 @@ pub(super) struct Trail {
     sealed: Vec<TrailRow>,
     /// How many entries they have.
     entries: u64,
+    /// The first seal of the first tenant.
+    first_seal: u64,
 }
 
 /// A row of the trail.
@@ -48,7 +50,18 @@ impl Trail {
         for table in TABLES {
             opened.execute(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await;
         }
-        Self { tenants, sealed, entries }
+        Self { tenants, sealed, entries, first_seal: 1 }
+    }
+
+    /// The trail after its oldest entries were removed.
+    pub(super) async fn truncated(self, opened: &Opened, first_seal: u64) -> Self {
+        let rows = opened.texts(SEALED).await;
+        let sealed = rows.iter().map(|row| TrailRow::read(row)).filter(|row| !row.is_unsealed()).collect();
+        for table in TABLES {
+            opened.execute(&format!("DROP TABLE kept_{table}")).await;
+            opened.execute(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await;
+        }
+        Self { sealed, first_seal, ..self }
     }
 
     pub(super) fn tenant(&self, name: &str) -> &dyn TenantStore {
@@ -97,6 +110,11 @@ impl TrailRow {
         Self { chain: chain.parse().unwrap(), number: number.parse().unwrap(), lines }
     }
 
+    /// What was written after the last seal: entries without a seal, and those about a removal.
+    fn is_unsealed(&self) -> bool {
+        self.lines.iter().any(|line| line.contains("audit.truncate"))
+    }
+
     fn place(&self) -> String {
         format!("tenant = 'acme' AND chain = {} AND number = {}", self.chain, self.number)
     }
@@ -130,8 +148,8 @@ impl Mutation {
             8 => (move_to_tenant(trail, rng), IN_BOTH),
             9 => (edit_end(rng), HERE),
             10 => (swap_chains(trail, rng), HERE),
-            11 => (edit_seal(rng), HERE),
-            12 => (delete_seals(rng), HERE),
+            11 => (edit_seal(trail, rng), HERE),
+            12 => (delete_seals(trail, rng), HERE),
             _ => (swap_tenants(trail, rng), IN_BOTH),
         };
         Self { sql: format!("BEGIN; {sql}; COMMIT"), tenants }
@@ -300,8 +318,8 @@ fn swap_chains(trail: &Trail, rng: &mut Rng) -> String {
     format!("{}; {}", swap("audit"), swap("audit_chains"))
 }
 
-fn edit_seal(rng: &mut Rng) -> String {
-    let (number, other) = two(&(1..=ROUNDS).collect::<Vec<_>>(), rng);
+fn edit_seal(trail: &Trail, rng: &mut Rng) -> String {
+    let (number, other) = two(&(trail.first_seal..=ROUNDS).collect::<Vec<_>>(), rng);
     let seal = format!("tenant = 'acme' AND number = {number}");
     let from_other = |column: &str, tenant: &str| {
         format!(
@@ -321,8 +339,8 @@ fn edit_seal(rng: &mut Rng) -> String {
 }
 
 /// One of them, the newest, or all.
-fn delete_seals(rng: &mut Rng) -> String {
-    let (number, comparison) = (rng.u64(1..=ROUNDS), ["=", ">=", "<="][rng.usize(..3)]);
+fn delete_seals(trail: &Trail, rng: &mut Rng) -> String {
+    let (number, comparison) = (rng.u64(trail.first_seal..=ROUNDS), ["=", ">=", "<="][rng.usize(..3)]);
     format!("DELETE FROM audit_seals WHERE tenant = 'acme' AND number {comparison} {number}")
 }
 

@@ -8,25 +8,25 @@ use tempfile::TempDir;
 use super::{entry, record_all};
 use crate::support::{acme, connect, fresh_database, server};
 
-const ONE: &str = "the-first-key-of-thirty-two-characters-or-more";
-const TWO: &str = "the-second-key-of-thirty-two-characters-or-more";
+pub(super) const ONE: &str = "the-first-key-of-thirty-two-characters-or-more";
+pub(super) const TWO: &str = "the-second-key-of-thirty-two-characters-or-more";
 
 /// A database that is opened with different keys.
-enum Place {
+pub(super) enum Place {
     Sqlite(TempDir),
     Postgres(String),
 }
 
 impl Place {
-    async fn postgres() -> Self {
+    pub(super) async fn postgres() -> Self {
         Self::Postgres(fresh_database(&server()).await)
     }
 
-    fn sqlite() -> Self {
+    pub(super) fn sqlite() -> Self {
         Self::Sqlite(TempDir::new().unwrap())
     }
 
-    async fn open(&self, keys: &str) -> Database {
+    pub(super) async fn open(&self, keys: &str) -> Database {
         let keys = AuditKeys::parse(keys).unwrap();
         let opened = match self {
             Self::Sqlite(folder) => baton_store::open_signed("sqlite://baton.db", folder.path(), keys).await,
@@ -36,7 +36,7 @@ impl Place {
     }
 
     /// Past Baton, with every right.
-    async fn execute(&self, sql: &str) {
+    pub(super) async fn execute(&self, sql: &str) {
         match self {
             Self::Sqlite(folder) => {
                 let file = rusqlite::Connection::open(folder.path().join("baton.db")).unwrap();

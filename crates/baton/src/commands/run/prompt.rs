@@ -13,6 +13,16 @@ const MAX_STDIN_BYTES: u64 = 1024 * 1024;
 /// A pipe that is silent for this long may have been left open by mistake.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// The prompt among the arguments: the only one, or the second after the word `mission`. `baton run mission` alone asks "mission".
+pub(super) fn argument(arguments: &[String]) -> anyhow::Result<Option<&str>> {
+    match arguments {
+        [] => Ok(None),
+        [prompt] => Ok(Some(prompt)),
+        [word, prompt] if word == "mission" => Ok(Some(prompt)),
+        _ => anyhow::bail!("the prompt is one argument: put quotes around it"),
+    }
+}
+
 /// `None` when there is nothing to ask.
 pub(super) fn read(argument: Option<&str>) -> anyhow::Result<Option<String>> {
     let piped = match argument {

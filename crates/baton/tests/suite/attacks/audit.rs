@@ -221,3 +221,46 @@ fn a_rewritten_database_is_found() {
     let (code, _, said) = at.run(&verify, &[KEY]);
     assert!(code == 1 && said.contains("not signed"), "{said}");
 }
+
+/// A15: `[retention] audit` removes old entries, also those of the installation. What is left is verified, and any other removal found.
+#[test]
+fn a15_retention_leaves_a_trail_that_can_be_verified() {
+    let at = Installation::new("");
+    let ada = at.key_with("acme", "ada", "user", &[KEY]);
+    let mut served = Served::start_with(at.dir(), &[], &[KEY]);
+    for _ in 0..4 {
+        at.say(&served, &ada, THREAD, "hello");
+        // A seal is written about once a second.
+        std::thread::sleep(std::time::Duration::from_millis(1200));
+    }
+    at.end(&mut served);
+    let verify = ["audit", "verify", "--full", "--tenant", "acme"];
+    let before = at.baton(&verify, &[KEY]);
+    assert!(!before.contains("removed by retention"), "{before}");
+
+    let config = at.dir().join("baton.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text + "\n[retention]\naudit = \"1s\"\n").unwrap();
+    // The first server would keep the duty of the sweep for an hour.
+    database(at.dir()).execute_batch("DELETE FROM duties").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let mut served = Served::start_with(at.dir(), &[], &[KEY]);
+    let until = std::time::Instant::now() + crate::served::LONG;
+    while !at.baton(&verify, &[KEY]).contains("removed by retention") {
+        assert!(std::time::Instant::now() < until, "nothing is removed");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    at.say(&served, &ada, THREAD, "still here");
+    at.end(&mut served);
+    let listed = at.baton(&["audit", "export", "--tenant", "acme"], &[KEY]);
+    let actions: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(actions.iter().any(|entry| entry["action"] == "audit.truncate"), "{listed}");
+    assert!(actions[0]["number"].as_u64().unwrap() > 1, "the first entries are gone: {listed}");
+    let (code, json, _) = at.run(&["audit", "verify", "--full", "--tenant", "acme", "--json"], &[KEY]);
+    let verdict: Value = serde_json::from_str(&json).unwrap();
+    assert!(code == 0 && verdict["truncation"]["entries"].as_u64().unwrap() > 3, "{verdict}");
+
+    database(at.dir()).execute_batch("DELETE FROM audit_truncations WHERE tenant = 'acme'").unwrap();
+    let (code, _, broken) = at.run(&verify, &[KEY]);
+    assert!(code == 1 && broken.contains("missing"), "{broken}");
+}

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use reqwest::Client;
 use serde_json::json;
 use tokio::net::{TcpSocket, TcpStream};
@@ -143,6 +144,56 @@ async fn h16_idle_streams_of_one_user_are_limited() {
     assert!(answer.contains("RUN_FINISHED"), "{answer}");
     drop(open);
     until("closed streams are not counted", async || listen(&ann, hers).await.status() == 200).await;
+}
+
+/// H16: 10,000 attempts to hold an idle stream of one user, from many connections at once. None is held beyond the limit, and another user
+/// streams throughout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h16_ten_thousand_idle_streams_of_one_user_are_limited() {
+    const ATTEMPTS: usize = 10_000;
+    const ALLOWED: usize = 100;
+    let limits = format!(
+        "{REQUIRED}[limits]\nmax_streams_per_user = {ALLOWED}\nrequests_per_minute = 10000000\n\
+         max_connections_per_address = 1000\n"
+    );
+    let dir = folder(&limits);
+    let (ann, bob) = (key(dir.path(), "acme", "ann"), key(dir.path(), "acme", "bob"));
+    let served = Served::start(dir.path());
+    let (attacker, other) = (client(ATTACKER).build().unwrap(), client(OTHER).build().unwrap());
+    let (hers, his) = (Uuid::new_v4(), Uuid::new_v4());
+    let say = async |key: &str, thread: Uuid| {
+        let path = url(&served, &format!("/api/v1/threads/{thread}/messages"));
+        let sent =
+            other.post(path).bearer_auth(key).json(&json!({ "content": "Hello" })).send().await.unwrap();
+        sent.text().await.unwrap()
+    };
+    for (key, thread) in [(&ann, hers), (&bob, his)] {
+        assert!(say(key, thread).await.contains("RUN_FINISHED"));
+    }
+    let events = |thread: Uuid| url(&served, &format!("/api/v1/threads/{thread}/events"));
+    let attempts = stream::iter(0..ATTEMPTS).map(|_| {
+        let request = attacker.get(events(hers)).bearer_auth(&ann).send();
+        async move {
+            let response = request.await.unwrap();
+            if response.status() == 200 {
+                return Some(response);
+            }
+            assert_eq!(refusal(response).await, (429, "too_many_streams".to_owned()));
+            None
+        }
+    });
+    let mut attempts = attempts.buffer_unordered(32);
+    let (mut held, mut tried) = (Vec::new(), 0);
+    while let Some(attempt) = attempts.next().await {
+        held.extend(attempt);
+        tried += 1;
+        if tried % 2_000 == 0 {
+            let stream = other.get(events(his)).bearer_auth(&bob).send().await.unwrap();
+            assert_eq!(stream.status(), 200, "after {tried} attempts");
+            assert!(say(&bob, his).await.contains("RUN_FINISHED"), "after {tried} attempts");
+        }
+    }
+    assert_eq!((tried, held.len()), (ATTEMPTS, ALLOWED));
 }
 
 /// H16: what is compressed to a thousandth is not inflated.

@@ -143,6 +143,51 @@ async fn h16_certificate_is_replaced_while_streams_are_open() {
     }
 }
 
+fn hang_up(served: &Served) {
+    let pid = rustix::process::Pid::from_child(&served.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+}
+
+/// H16: SIGHUP reads the certificate again, at once and also if the files look unchanged, and does not end the server.
+#[tokio::test]
+async fn h16_sighup_reads_the_certificate_again() {
+    let dir = folder("[server]\ntls = { cert = \"cert.pem\", key = \"key.pem\" }\n");
+    let first = trusting(certify(dir.path()));
+    install(dir.path());
+    let mut served = Served::start_logged(dir.path(), &[]);
+    let address = format!("https://{}", served.address);
+    assert_eq!(first.get(format!("{address}/livez")).send().await.unwrap().status(), 200);
+    hang_up(&served);
+    // The files are those of the start, so only the signal makes the server read them.
+    wait_for(dir.path(), "the TLS certificate was loaded again").await;
+    let second = certify(dir.path());
+    install(dir.path());
+    hang_up(&served);
+    let second = trusting(second);
+    let until = std::time::Instant::now() + LONG;
+    while second.get(format!("{address}/livez")).send().await.is_err() {
+        assert!(std::time::Instant::now() < until, "the new certificate is never used");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(served.child.try_wait().unwrap().is_none());
+}
+
+/// H16: without TLS, SIGHUP reads the agents again, and runs go on.
+#[tokio::test]
+async fn h16_sighup_without_tls_does_not_end_the_server() {
+    let dir = folder("");
+    let mut served = Served::start_logged(dir.path(), &[]);
+    let client = client(OTHER).build().unwrap();
+    for _ in 0..3 {
+        hang_up(&served);
+    }
+    wait_for(dir.path(), "the agents were loaded again").await;
+    let thread = format!("http://{}/api/v1/threads/{}/messages", served.address, Uuid::new_v4());
+    let told = client.post(thread).json(&json!({ "content": "Hello" })).send().await.unwrap();
+    assert!(told.text().await.unwrap().contains("RUN_FINISHED"));
+    assert!(served.child.try_wait().unwrap().is_none());
+}
+
 /// Waits for a line of the log.
 async fn wait_for(dir: &Path, text: &str) {
     let until = std::time::Instant::now() + LONG;

@@ -288,3 +288,61 @@ fn this_machine_has_namespaces() {
     );
     assert!(Launcher::at("/bin/false").isolation().is_err());
 }
+
+/// A15: files of workspaces count as stored bytes of their user. File tools refuse what does not fit, programs that exceed it are ended,
+/// nothing more is accepted, and deleting makes room.
+#[test]
+fn a15_files_count_as_stored_bytes() {
+    let installation = Installation::new("[limits]\nmax_stored_bytes_per_user = 500000\n");
+    let served = installation.serve();
+    let (ada, bob) =
+        (installation.person(&served, "acme", "ada"), installation.person(&served, "acme", "bob"));
+    // Stored twice: as a part of the message, and as a file.
+    let text = "x".repeat(150_000);
+    let wrote = ada.calls(&[write_file("one.md", &text)]);
+    assert!(wrote.contains("Wrote one.md"), "{wrote}");
+    let other = ada.elsewhere();
+    let refused = other.calls(&[write_file("two.md", &text)]);
+    assert!(refused.contains("bytes left. Nothing was written"), "{refused}");
+    assert!(!installation.workspace(&other).join("two.md").exists());
+    assert!(bob.calls(&[write_file("his.md", &text)]).contains("Wrote his.md"), "another user");
+
+    // A program writes more than is left: it is ended, and what it has written counts.
+    let more = write_file("more.md", "more");
+    let flood = shell("head -c 3000000 /dev/zero > big; sleep 20; echo not-ended");
+    let flooded = bob.calls(&[flood, more.clone()]);
+    assert!(
+        flooded.contains("sandbox: ended") && flooded.contains("0 bytes left. Nothing was written"),
+        "{flooded}"
+    );
+    assert!(!installation.workspace(&bob).join("more.md").exists());
+    let path = format!("/api/v1/threads/{}/messages", bob.thread);
+    let (status, _, refused) = bob.ask("POST", &path, &json!({"content": "Hello"}).to_string());
+    assert!(status == 413 && refused.contains("storage_full"), "{status} {refused}");
+    assert_eq!(bob.ask("DELETE", &format!("/api/v1/threads/{}", bob.thread), "").0, 204);
+    let again = bob.elsewhere();
+    let until = Instant::now() + LONG;
+    while again.ask("POST", &format!("/api/v1/threads/{}/messages", again.thread), "{\"content\": \"[]\"}").0
+        == 413
+    {
+        assert!(Instant::now() < until, "deleting makes no room");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(again.calls(&[more]).contains("Wrote more.md"));
+}
+
+/// H3: in open mode the project is the work folder. A command cannot leave configuration there that the next start would use.
+#[test]
+fn h3_commands_cannot_create_configuration_of_the_server() {
+    let installation = Installation::with_mode("open", "");
+    fs::remove_file(installation.path().join(".mcp.json")).unwrap();
+    let agent = "---\ndescription: Runs the requested tools.\ntools: [shell]\n---\nYou help.\n";
+    fs::write(installation.path().join("agents/a.md"), agent).unwrap();
+    let served = installation.serve();
+    let person = super::Person::new(&served, "default", None);
+    let evil = "echo '{\"mcpServers\": {\"evil\": {\"command\": \"sh\"}}}' > .mcp.json; ls -a";
+    let answer = person.calls(&[shell(evil)]);
+    assert!(answer.contains("renamed to .mcp.json.refused"), "{answer}");
+    assert!(!installation.path().join(".mcp.json").exists());
+    assert!(installation.path().join(".mcp.json.refused").exists());
+}

@@ -267,3 +267,103 @@ fn mistakes_in_a_tenants_section_name_their_line() {
         assert!(ran.code != 0 && ran.stderr.contains(expected), "{wrong}: {}", ran.stderr);
     }
 }
+
+fn add_agent(dir: &Path, folder: &str, name: &str) {
+    fs::create_dir_all(dir.join(folder)).unwrap();
+    let text = format!("---\nname: {name}\ndescription: Answers as {name}.\n---\nYou are {name}.\n");
+    fs::write(dir.join(folder).join(format!("{name}.md")), text).unwrap();
+}
+
+fn listed(client: &Client) -> Vec<String> {
+    let listed = client.get("/api/v1/agents?all=true").json();
+    listed["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn until_listed(client: &Client, expected: &[&str]) {
+    let until = std::time::Instant::now() + crate::served::LONG;
+    while listed(client) != expected {
+        assert!(std::time::Instant::now() < until, "{:?} is never {expected:?}", listed(client));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn until_status(client: &Client, expected: &str) {
+    let until = std::time::Instant::now() + crate::served::LONG;
+    while client.get("/api/v1/roster").json()["status"] != expected {
+        assert!(std::time::Instant::now() < until, "the roster is never {expected}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+const OWN_FOLDER: &str = "[agents]\nmain = \"desk\"\n[tenants.acme]\nagent_dirs = [\"of-acme\"]\n";
+
+/// A8: the agents of a tenant's folder are seen and used by this tenant only, together with those for all, and follow their files.
+#[test]
+fn a8_agents_of_a_tenants_folder_are_its_own() {
+    let dir = project(OWN_FOLDER, &[("desk", "")]);
+    add_agent(dir.path(), "of-acme", "acme-own");
+    let served = Served::start(dir.path());
+    let [acme, globex] = ["acme", "globex"].map(|tenant| Client::new(dir.path(), &served, tenant));
+    assert_eq!(listed(&acme), ["acme-own", "desk"]);
+    assert_eq!(listed(&globex), ["desk"]);
+    assert_eq!(globex.get("/api/v1/agents/acme-own").status, 404);
+    assert!(!globex.get("/api/v1/agents/acme-ow").body.contains("acme-own"), "not even as a similar name");
+    for path in ["/api/v1/graph", "/api/v1/roster", "/api/v1/system"] {
+        assert!(!globex.get(path).body.contains("acme-own"), "{path}");
+    }
+    assert_eq!(acme.get("/api/v1/agents/acme-own").status, 200);
+    assert!(acme.get("/api/v1/graph").body.contains("acme-own"));
+    let message = json!({ "content": "Hello", "agent": "acme-own" });
+    let answered = acme.say(&message);
+    assert_eq!(
+        (answered.status, &answered.json()["status"]),
+        (200, &json!("completed")),
+        "{}",
+        answered.body
+    );
+    assert_eq!(globex.say(&message).status, 404);
+    // New files of either folder.
+    add_agent(dir.path(), "of-acme", "acme-second");
+    until_listed(&acme, &["acme-own", "acme-second", "desk"]);
+    add_agent(dir.path(), "agents", "help");
+    until_listed(&globex, &["desk", "help"]);
+    until_listed(&acme, &["acme-own", "acme-second", "desk", "help"]);
+}
+
+/// A8: a tenant's folder that is broken or missing concerns no other tenant, also at the start.
+#[test]
+fn a8_broken_folder_of_a_tenant_concerns_no_other() {
+    let dir = project(OWN_FOLDER, &[("desk", "")]);
+    // The name of an agent for all.
+    add_agent(dir.path(), "of-acme", "desk");
+    let checked = baton(dir.path(), &["validate"]);
+    assert!(checked.code != 0 && checked.stdout.contains("of-acme"), "{}", checked.stdout);
+    let served = Served::start(dir.path());
+    let [acme, globex] = ["acme", "globex"].map(|tenant| Client::new(dir.path(), &served, tenant));
+    assert_eq!((listed(&acme), listed(&globex)), (vec!["desk".to_owned()], vec!["desk".to_owned()]));
+    until_status(&acme, "last_good");
+    let globex_roster = globex.get("/api/v1/roster");
+    assert_eq!(globex_roster.json()["status"], "current");
+    assert!(!globex_roster.body.contains("of-acme"), "{}", globex_roster.body);
+    let answered = globex.say(&json!({ "content": "Hello" }));
+    assert_eq!(
+        (answered.status, &answered.json()["status"]),
+        (200, &json!("completed")),
+        "{}",
+        answered.body
+    );
+    fs::remove_file(dir.path().join("of-acme/desk.md")).unwrap();
+    add_agent(dir.path(), "of-acme", "acme-own");
+    until_listed(&acme, &["acme-own", "desk"]);
+    until_status(&acme, "current");
+    // Broken again while it runs: the last good ones stay, and changes for all reach the others.
+    add_agent(dir.path(), "of-acme", "desk");
+    until_status(&acme, "last_good");
+    add_agent(dir.path(), "agents", "help");
+    until_listed(&globex, &["desk", "help"]);
+    assert_eq!(listed(&acme), ["acme-own", "desk"]);
+    fs::remove_dir_all(dir.path().join("of-acme")).unwrap();
+    assert_eq!(globex.get("/api/v1/roster").json()["status"], "current");
+    add_agent(dir.path(), "of-acme", "acme-new");
+    until_listed(&acme, &["acme-new", "desk", "help"]);
+}

@@ -4,8 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::{Store as _, TenantId, ThreadId};
 use serde_json::{Value, json};
+
+use crate::baton;
 
 use super::{Call, Installation, Person, SECRET, list_files, mcp, read_file, shell, write_file};
 
@@ -230,4 +234,33 @@ async fn a8_files_of_a_deleted_thread_are_deleted_after_a_crash() {
     let _served = tokio::task::block_in_place(|| installation.serve());
     tokio::time::sleep(Duration::ZERO).await;
     assert!(!left.exists());
+}
+
+/// A15: the export of a user has the files of their threads, and no one else's.
+#[test]
+fn a15_export_of_a_user_has_workspace_files() {
+    let installation = Installation::new("");
+    let served = installation.serve();
+    let (ada, bob) =
+        (installation.person(&served, "acme", "ada"), installation.person(&served, "acme", "bob"));
+    let long = "0123456789abcdef".repeat(100_000);
+    ada.calls(&[
+        write_file("notes/plan.md", "the plan"),
+        shell("i=0; while [ $i -lt 100000 ]; do printf 0123456789abcdef; i=$((i + 1)); done > long.txt; : > empty.txt"),
+    ]);
+    bob.calls(&[write_file("bobs.md", "not hers")]);
+    let exported = baton(installation.path(), &["users", "export", "ada", "--tenant", "acme"]);
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    let lines = exported.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut files = std::collections::BTreeMap::<String, Vec<u8>>::new();
+    for line in lines.filter(|line| line["type"] == "file") {
+        assert_eq!(line["thread_id"], json!(ada.thread));
+        let file = files.entry(line["path"].as_str().unwrap().to_owned()).or_default();
+        assert_eq!(line["offset"], json!(file.len()), "pieces are in order");
+        file.extend(BASE64.decode(line["content_base64"].as_str().unwrap()).unwrap());
+    }
+    let expected = [("empty.txt", ""), ("long.txt", long.as_str()), ("notes/plan.md", "the plan")];
+    let expected = expected.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
+    assert!(files == std::collections::BTreeMap::from(expected), "{:?}", files.keys());
+    assert!(exported.stdout.ends_with("{\"type\":\"end\"}\n"));
 }

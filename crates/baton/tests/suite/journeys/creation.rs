@@ -51,6 +51,7 @@ fn progress(ada: &Person, begun: &Turn) -> Turn {
     ada.say("yes")
 }
 
+/// I3: a skill is created in a conversation, step by step.
 #[test]
 fn j2_a_skill_is_made_saved_and_active() {
     let dir = project("");

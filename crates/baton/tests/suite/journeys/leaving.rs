@@ -32,7 +32,10 @@ fn kept(person: &Person) -> String {
         "J4.3: {context}"
     );
     assert_eq!(kept["progress"]["step"], 1, "J4.3: {kept}");
-    assert_eq!(kept["message"], "Welcome back! Would you like to continue creating your skill?", "J4.6");
+    assert_eq!(
+        kept["message"], "Welcome back! Would you like to continue creating your Slack alert skill?",
+        "J4.6, K9"
+    );
     let (status, none) = person.ask("GET", &person.path("/handoff"), &Value::Null);
     assert_eq!((status, &none["code"]), (409, &json!("no_active_handoff")), "J4.4");
     kept["handoff_id"].as_str().unwrap().to_owned()

@@ -6,6 +6,7 @@ use super::person::Person;
 use super::{QUESTION, project};
 use crate::served::Served;
 
+/// I3, J0a: a question is answered in one voice, with progress and without a visible switch.
 #[test]
 fn j1_a_question_is_answered_and_nobody_sees_who_was_asked() {
     let dir = project("");

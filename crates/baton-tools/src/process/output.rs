@@ -1,4 +1,4 @@
-//! What a command says, as far as it is kept.
+//! Output of a program, as far as it is kept.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -9,15 +9,15 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 pub const MAX_BYTES: usize = 1024 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Both streams of a child. Read to their end even when nothing more is kept: a full pipe would stop the command.
+/// Both streams of a child. Read to their end even when nothing more is kept: a full pipe would stop the program.
 #[derive(Debug)]
-pub struct ShellPipes {
+pub struct ProcessPipes {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     chunks: [Vec<u8>; 2],
 }
 
-impl ShellPipes {
+impl ProcessPipes {
     pub fn of(child: &mut Child) -> Self {
         let chunks = [vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]];
         Self { stdout: child.stdout.take(), stderr: child.stderr.take(), chunks }
@@ -28,7 +28,7 @@ impl ShellPipes {
     }
 
     /// Takes what comes next from either stream. Loses nothing when dropped while it waits.
-    pub async fn read(&mut self, output: &mut ShellOutput) {
+    pub async fn read(&mut self, output: &mut ProcessOutput) {
         let [out, err] = &mut self.chunks;
         tokio::select! {
             count = next(&mut self.stdout, out), if self.stdout.is_some() => output.keep(&out[..count]),
@@ -49,12 +49,12 @@ async fn next(stream: &mut Option<impl AsyncRead + Unpin>, chunk: &mut [u8]) -> 
 }
 
 #[derive(Debug, Default)]
-pub struct ShellOutput {
+pub struct ProcessOutput {
     kept: Vec<u8>,
     dropped: u64,
 }
 
-impl ShellOutput {
+impl ProcessOutput {
     fn keep(&mut self, chunk: &[u8]) {
         let room = MAX_BYTES - self.kept.len();
         let (kept, dropped) = chunk.split_at(chunk.len().min(room));
