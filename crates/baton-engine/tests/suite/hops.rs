@@ -303,7 +303,7 @@ fn h_3_resumed_run_logs_its_delegation_once() {
         eventually(async || store.thread(request.caller.thread_id, None).await.unwrap().active_run.is_none())
             .await;
         let hops = store.hops(request.caller.thread_id).await.unwrap();
-        assert_eq!(self::lines(&hops), ["delegation a → b completed"]);
+        assert_eq!(lines(&hops), ["delegation a → b completed"]);
     })));
     let has = |words: &str| lines.iter().any(|line| line.contains(words));
     assert!(has("sub_agent_ended") && !has("Delegation started"), "{lines:#?}");
