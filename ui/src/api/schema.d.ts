@@ -1655,18 +1655,31 @@ export interface components {
             /** @enum {string} */
             state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
         };
-        /** @description The baton went from one agent to another. */
+        /** @description One agent involved another. */
         HopView: {
             /** Format: date-time */
             at: string;
+            /**
+             * Format: double
+             * @description The known cost of all calls below it.
+             */
+            cost_usd: number;
             from: string;
             /** Format: uuid */
             hop_id: string;
             /** @enum {string} */
-            kind: "transfer" | "route" | "chain" | "handoff";
+            kind: "transfer" | "route" | "chain" | "handoff" | "delegation" | "advice" | "team";
             /** Format: int64 */
             latency_ms: number;
+            /** @description How it ended. Absent while a handoff is open. */
+            outcome?: string;
             reason: string;
+            /**
+             * Format: uuid
+             * @description The run in which it began. Absent if it began outside of a run.
+             */
+            run_id?: string;
+            /** @description Whether the outcome is `completed`. */
             success: boolean;
             to: string;
         };
@@ -2067,7 +2080,7 @@ export interface components {
                 disliked: number;
                 from: string;
                 /** @enum {string} */
-                kind: "transfer" | "route" | "chain" | "handoff";
+                kind: "transfer" | "route" | "chain" | "handoff" | "delegation" | "advice" | "team";
                 /** Format: date-time */
                 last_at: string;
                 /**
@@ -2438,7 +2451,7 @@ export interface components {
         RunSteps: {
             /** @description In the order in which they began. A call that was tried again is there several times with the same `path`. */
             calls: components["schemas"]["CallView"][];
-            /** @description Each time that the baton went from one agent to another, in order. */
+            /** @description Each time that one agent involved another, in the order in which they began. */
             hops: components["schemas"]["HopView"][];
             /** @description In the order in which they began. */
             steps: components["schemas"]["StepView"][];
@@ -2637,6 +2650,11 @@ export interface components {
         };
         /** @description A conversation as it stands, and what can be done next in it. */
         ThreadContext: components["schemas"]["ThreadView"] & {
+            /**
+             * @description Each time that one agent involved another, in the order in which they began: the newest 200. Callers without
+             *     `trace:read` see handoffs only.
+             */
+            handoff_chain: components["schemas"]["HopView"][];
             /** @description Who has the thread by a handoff, or is about to. */
             handoff_target_agent?: string;
             /** @description Handoffs that ended before they were done and can be taken up again, the newest first. */
@@ -2805,7 +2823,7 @@ export interface components {
             disliked: number;
             from: string;
             /** @enum {string} */
-            kind: "transfer" | "route" | "chain" | "handoff";
+            kind: "transfer" | "route" | "chain" | "handoff" | "delegation" | "advice" | "team";
             /** Format: date-time */
             last_at: string;
             /**
