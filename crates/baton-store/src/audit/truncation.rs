@@ -22,7 +22,7 @@ use super::{entry, find};
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params};
 
-/// Rows and seals that one transaction removes.
+/// Entries and seals that one transaction removes; a row may exceed it.
 const BATCH: u32 = 1000;
 
 /// The record of what was removed.
@@ -285,7 +285,7 @@ impl TruncationWalk {
         Ok(self.seals.front().cloned())
     }
 
-    /// Walks the entries of a seal, at most `budget` rows. Returns the trust in the seal if it was passed.
+    /// Walks the entries of a seal, until `budget` is used up. Returns the trust in the seal if it was passed.
     async fn pass(&mut self, tx: &Tx<'_>, row: &Row, budget: &mut u32) -> Walked<Option<Trust>> {
         let number = self.number + 1;
         let counts = row.blob(2).map_err(|_| unreadable_seal(number))?;
@@ -295,9 +295,11 @@ impl TruncationWalk {
                 if *budget == 0 {
                     return Ok(None);
                 }
-                *budget -= 1;
+                let before = chain.end.entries;
                 let row = chain.next(tx).await?;
                 chain.step(row.as_ref())?;
+                let walked = u32::try_from(chain.end.entries - before).unwrap_or(u32::MAX);
+                *budget = budget.saturating_sub(walked);
                 self.latest = self.latest.max(chain.end.at);
                 if let Some((found, row)) = self.found.as_mut().zip(row) {
                     found.add(row.text(2)?);
