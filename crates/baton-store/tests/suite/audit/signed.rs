@@ -77,7 +77,7 @@ async fn is_broken(store: &Database) -> bool {
 }
 
 const FORGET: &str = "DELETE FROM audit; DELETE FROM audit_names; DELETE FROM audit_threads;
-    DELETE FROM audit_chains; DELETE FROM audit_seals;";
+    DELETE FROM audit_chains; DELETE FROM audit_seals; DELETE FROM audit_people;";
 
 /// Someone who can write to the database, but does not have the key, writes a trail of their own with correct hashes.
 async fn a_rewritten_trail_is_found(place: Place) {

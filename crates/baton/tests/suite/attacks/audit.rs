@@ -212,7 +212,7 @@ fn a_rewritten_database_is_found() {
     assert!(code == 1 && said.contains("BATON_AUDIT_KEY"), "without the key nothing is written: {said}");
     let forget =
         "DELETE FROM audit; DELETE FROM audit_names; DELETE FROM audit_threads; DELETE FROM audit_chains;
-        DELETE FROM audit_seals; DELETE FROM audit_checkpoints";
+        DELETE FROM audit_seals; DELETE FROM audit_checkpoints; DELETE FROM audit_people";
     database(at.dir()).execute_batch(forget).unwrap();
     for user in ["eve", "mallory"] {
         at.key("acme", user, "user");
