@@ -14,7 +14,7 @@ use crate::process::Tail;
 /// One message. Far above what a model can read, and what a call's text is cut to.
 pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// A line that goes on for longer has no end: the server is not listened to any more.
-const MAX_SKIPPED_BYTES: usize = 4 * MAX_LINE_BYTES;
+const MAX_SKIPPED_BYTES: usize = 8 * MAX_LINE_BYTES;
 /// JSON-RPC leaves this range to implementations.
 pub(crate) const TOO_LONG: i32 = -32_099;
 const CHUNK_BYTES: usize = 64 * 1024;
