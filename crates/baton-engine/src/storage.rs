@@ -17,6 +17,9 @@ use tokio::time::Instant;
 const FRESH: Duration = Duration::from_secs(30);
 /// The same for a sum that is not: deleting something helps after this time. It bounds what a refused client costs.
 const FRESH_IF_FULL: Duration = Duration::from_secs(1);
+/// A sum over many threads takes long. It is used for at least this many times as long, so that reading it stays a small share of the
+/// time however many threads a user has.
+const READ_SHARE: u32 = 50;
 /// Sums that are remembered.
 const SUMS: usize = 10_000;
 
@@ -31,6 +34,8 @@ pub struct StorageLimits {
 struct Sum {
     bytes: u64,
     read_at: Instant,
+    /// How long it took to read.
+    took: Duration,
 }
 
 /// The limits, and the sums that were read last.
@@ -124,14 +129,16 @@ impl Storage {
         if let Some(total) = self.add_to_known(&key, limit, adding) {
             return Ok(total);
         }
+        let began = Instant::now();
         let bytes = data.stored_bytes(user).await?;
+        let took = began.elapsed();
         let total = bytes.saturating_add(adding);
         let bytes = if total > limit { bytes } else { total };
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         if sums.len() >= SUMS {
             sums.clear();
         }
-        sums.insert(key, Sum { bytes, read_at: Instant::now() });
+        sums.insert(key, Sum { bytes, read_at: Instant::now(), took });
         Ok(total)
     }
 
@@ -140,7 +147,7 @@ impl Storage {
         let sum = sums.get_mut(key)?;
         let total = sum.bytes.saturating_add(adding);
         let lifetime = if total > limit { FRESH_IF_FULL } else { FRESH };
-        if sum.read_at.elapsed() >= lifetime {
+        if sum.read_at.elapsed() >= lifetime.max(sum.took * READ_SHARE) {
             return None;
         }
         if total <= limit {

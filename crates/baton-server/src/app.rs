@@ -56,6 +56,9 @@ pub struct ServerParts {
 #[derive(Debug, Clone)]
 pub struct App(Arc<AppInner>);
 
+/// The agents of a roster, and what streams show of them.
+type RosterProfiles = (Arc<Agents>, Arc<AgentProfiles>);
+
 pub struct AppInner {
     pub engine: Arc<Engine>,
     pub roster: watch::Receiver<RosterState>,
@@ -75,7 +78,7 @@ pub struct AppInner {
     /// The requirements of each route.
     pub access: Access,
     /// Built once per roster and shared by all streams.
-    profiles: Mutex<HashMap<Option<TenantId>, (Arc<Agents>, Arc<AgentProfiles>)>>,
+    profiles: Mutex<HashMap<Option<TenantId>, RosterProfiles>>,
     /// Cancelled when shutdown begins: no new work is accepted.
     pub draining: CancellationToken,
     /// Cancelled at the end of shutdown: streams ask their clients to reconnect, and end.

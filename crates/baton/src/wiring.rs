@@ -1,6 +1,6 @@
 //! The engine with its models and tools, as the configuration says.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,11 +71,14 @@ pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result
     })
 }
 
+/// The agents of the tenants that have folders of their own.
+pub type TenantAgents = BTreeMap<TenantId, watch::Receiver<Arc<Agents>>>;
+
 /// The same for a server: its agents may be reloaded, it executes runs without a live process, and an observer counts.
 pub async fn wire_server(
     project: &Project,
     agents: watch::Receiver<Arc<Agents>>,
-    rosters: &HashMap<TenantId, watch::Receiver<Arc<Agents>>>,
+    rosters: &TenantAgents,
     observer: Arc<dyn Observer>,
 ) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
@@ -169,7 +172,7 @@ fn parts(
     let (policy, models) = (policy(config)?, Arc::new(models(config, |config| providers(config, &agents))?));
     Ok(EngineParts {
         extensions: Arc::new(extensions),
-        tenants: tenants(config, &policy, &models, &HashMap::new()),
+        tenants: tenants(config, &policy, &models, &TenantAgents::new()),
         policy: Arc::new(policy),
         models,
         store,
@@ -277,12 +280,7 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
 }
 
 /// What `[tenants.<name>]` says, for tenants that have such a section.
-fn tenants(
-    config: &Config,
-    policy: &Policy,
-    models: &Arc<ModelRegistry>,
-    rosters: &HashMap<TenantId, watch::Receiver<Arc<Agents>>>,
-) -> Tenants {
+fn tenants(config: &Config, policy: &Policy, models: &Arc<ModelRegistry>, rosters: &TenantAgents) -> Tenants {
     let settings = config.tenants.iter().map(|(tenant, own)| {
         let budgets = own.budgets.over(config.budgets);
         let spooled = own.limits.max_spooled_bytes.unwrap_or(policy.max_spooled_bytes);

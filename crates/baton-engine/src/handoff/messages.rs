@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(label("It should summarize my project pages in bullets").as_deref(), Some("project page"));
         assert_eq!(label("a skill that summarizes Notion pages").as_deref(), Some("Notion page"));
         assert_eq!(label("alerts"), None);
-        assert_eq!(label("does a very long list of other things"), None);
+        assert_eq!(label("handles many very different kinds"), None);
     }
 
     #[test]

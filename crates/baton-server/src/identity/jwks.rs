@@ -117,6 +117,8 @@ impl Jwks {
         }
         let builder = Client::builder().timeout(TIMEOUT).redirect(Policy::none()).https_only(!is_local);
         let client = if is_local { builder.no_proxy() } else { builder }.build()?;
+        // Keys are fetched again before they are too old, also if they may be old for a short time only.
+        let pause = pause.min(max_stale / 4);
         let source = JwksSource { url, pause, max_stale, clock, client, state: watch::Sender::default() };
         Ok(Self { source: Arc::new(source), fetch: Mutex::new(None) })
     }

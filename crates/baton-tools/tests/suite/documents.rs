@@ -58,7 +58,7 @@ fn operation(operator: &str, operands: Vec<Object>) -> Operation {
     Operation::new(operator, operands)
 }
 
-/// Text at a place, in WinAnsi.
+/// Text at a place, in `WinAnsi`.
 fn drawn(x: i64, y: i64, text: &[u8]) -> Vec<Operation> {
     vec![
         operation("BT", vec![]),

@@ -12,12 +12,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use baton_agents::watch::WatchError;
 use baton_agents::{Reload, Roster, RosterDraft, Rule, Strictness, Watch};
-use baton_core::TenantId;
+use baton_core::{Store, TenantId};
 use baton_engine::{Agents, Engine, Observer};
 use baton_mcp::Servers;
 use baton_server::metrics::Metrics;
 use baton_server::ui::UiSite;
 use baton_server::{App, RosterState, Server, ServerSettings};
+use baton_tools::workspaces::ThreadWorkspaces;
 use tokio::signal::unix::Signal;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -218,12 +219,7 @@ async fn serve(
     let wired = wiring::wire_server(project, team.agents.clone(), &of_tenants, observer);
     let Wired { engine, servers } = wired.await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
-    tokio::task::block_in_place(|| confinement::check(project, &servers))?;
-    let workspaces = confinement::workspaces(project);
-    if let Some(workspaces) = &workspaces {
-        // Before a thread can begin with the id of one whose files were not deleted.
-        confinement::sweep(workspaces, &*store).await;
-    }
+    let workspaces = confined(project, &servers, &*store).await?;
     let app = app(project, team, engine, servers.clone(), metrics, settings);
     let keys = wiring::audit_keys()?;
     if project.config.auth.mode == AuthMode::Required && keys.is_empty() {
@@ -273,6 +269,21 @@ async fn serve(
     Ok(Exit::Ok)
 }
 
+/// Checks the sandbox, and returns the workspaces of threads. Files that a crash left are deleted before a thread can begin with the id of
+/// a deleted one.
+async fn confined(
+    project: &Project,
+    servers: &Servers,
+    store: &dyn Store,
+) -> anyhow::Result<Option<ThreadWorkspaces>> {
+    tokio::task::block_in_place(|| confinement::check(project, servers))?;
+    let workspaces = confinement::workspaces(project);
+    if let Some(workspaces) = &workspaces {
+        confinement::sweep(workspaces, store).await;
+    }
+    Ok(workspaces)
+}
+
 /// Reads the certificate and the agents again on every SIGHUP. Never returns. While the server shuts down, the signal has no effect.
 async fn reload_on(mut hang_up: Signal, team: &LiveRoster, reload_tls: &Notify) {
     while hang_up.recv().await.is_some() {
@@ -283,7 +294,7 @@ async fn reload_on(mut hang_up: Signal, team: &LiveRoster, reload_tls: &Notify) 
             watch.reload();
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn app(

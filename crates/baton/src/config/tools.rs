@@ -190,7 +190,7 @@ impl TryFrom<String> for WikiUrl {
 
     fn try_from(text: String) -> Result<Self, String> {
         let url = web_address("base_url", &text)?;
-        if url.path().ends_with(".php") {
+        if url.path().rsplit_once('.').is_some_and(|(_, extension)| extension == "php") {
             return Ok(Self(url));
         }
         Err("`base_url` is the address of api.php, such as https://en.wikipedia.org/w/api.php".to_owned())

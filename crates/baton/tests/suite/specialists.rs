@@ -465,7 +465,9 @@ fn bomb() -> Vec<u8> {
     }
     let start = pdf.len();
     let mut end = "xref\n0 5\n0000000000 65535 f \n".to_owned();
-    offsets.iter().for_each(|offset| end += &format!("{offset:010} 00000 n \n"));
+    for offset in &offsets {
+        end += &format!("{offset:010} 00000 n \n");
+    }
     end += &format!("trailer\n<</Size 5/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n");
     pdf.extend_from_slice(end.as_bytes());
     pdf

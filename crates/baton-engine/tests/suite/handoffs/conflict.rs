@@ -20,7 +20,10 @@ const QUESTION: &str = "You're currently in a skill creation session. Would you 
 const OTHER: &str = "Help me debug my crashing service";
 const BEGIN: &str = "I want to create a skill that sends Slack alerts";
 
-fn takes_over(agent: &mut Agent, display: &str, triggers: &[&str], states: &[(&str, &[(&str, &[&str])])]) {
+/// The name of a state, and its slots with their choices.
+type State<'a> = (&'a str, &'a [(&'a str, &'a [&'a str])]);
+
+fn takes_over(agent: &mut Agent, display: &str, triggers: &[&str], states: &[State<'_>]) {
     display.clone_into(&mut agent.display_name);
     let triggers = triggers.iter().map(ToString::to_string).collect();
     let trigger_mode = TriggerMode::Auto;
@@ -51,11 +54,11 @@ pub(super) fn three(model: &Scripted) -> Setup {
     let maker = |agent: &mut Agent| {
         let gathering: &[(&str, &[&str])] =
             &[("purpose", &[]), ("steps", &[]), ("format", &["bullets", "table"]), ("name", &[])];
-        let states: &[(&str, &[(&str, &[&str])])] = &[("gathering", gathering), ("complete", &[])];
+        let states: &[State<'_>] = &[("gathering", gathering), ("complete", &[])];
         takes_over(agent, "Skill Creation Assistant", &["create a skill"], states);
     };
     let fixer = |agent: &mut Agent| {
-        let states: &[(&str, &[(&str, &[&str])])] = &[("describing", &[("symptom", &[])]), ("complete", &[])];
+        let states: &[State<'_>] = &[("describing", &[("symptom", &[])]), ("complete", &[])];
         takes_over(agent, "Debugging Assistant", &["help me debug", "debug my"], states);
     };
     Setup::new(model).agent(main).with("maker", maker).with("fixer", fixer)

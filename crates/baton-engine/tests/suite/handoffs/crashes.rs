@@ -379,7 +379,9 @@ fn c_13_second_request_survives_a_crash_at_every_write() {
         for (replies, said, holder) in REPLIES {
             let story: Vec<Deed> =
                 ["create a skill", SECOND].iter().chain(replies).map(|words| Deed::Say(words)).collect();
-            for chapter in 1..story.len() {
+            // The question is the same for all replies.
+            let first = if said[0] == "person: yes" { 1 } else { 2 };
+            for chapter in first..story.len() {
                 for is_made in [false, true] {
                     for writes in 1.. {
                         let mut world = World::new().await;
