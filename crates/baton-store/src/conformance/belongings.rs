@@ -29,7 +29,10 @@ pub struct Owned {
 
 /// Writes a thread with one of everything that a thread can own.
 pub async fn fill_tenant(store: &dyn Store, tenant: &TenantId) -> Owned {
-    fill(&Home::new(store, tenant)).await
+    let home = Home::new(store, tenant);
+    let owned = fill(&home).await;
+    home.settle_hops(in_seconds(60), 100).await.unwrap();
+    owned
 }
 
 /// The same in a tenant of a test.
