@@ -13,6 +13,7 @@ use crate::crash::wire::{self, Answer, HANG};
 const AGENTS: &[(&str, &str)] = &[
     ("assistant", "You are the main assistant"),
     ("skill-creator", "You build a skill together"),
+    ("debugger", "you find out why something does not work"),
     ("knowledge", "You are the documentation specialist"),
 ];
 
@@ -100,6 +101,7 @@ impl Mind {
         let Says(said, called) = match *agent {
             "assistant" => assistant(&told, is_tool),
             "skill-creator" => creator(&note, &told, is_tool),
+            "debugger" => text("What goes wrong? If there is a message, please paste it exactly."),
             _ => self.knowledge(&told, is_tool),
         };
         let pieces: Vec<&str> =
