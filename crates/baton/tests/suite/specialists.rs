@@ -435,7 +435,8 @@ fn k_3_hostile_documents_do_not_harm_the_run() {
     }
     let ran = run(dir.path(), "Read all documents.");
     assert!(ran.stdout.contains("Rechnung 2024-0117"), "{}", ran.stdout);
-    for name in ["deep.pdf", "garbage.docx"] {
+    assert!(ran.stdout.contains("this page cannot be read"), "{}", ran.stdout);
+    for name in ["deep.pdf", "half.pdf", "garbage.docx"] {
         assert!(ran.stdout.contains(&format!("`{name}`: it ")), "{name}: {}", ran.stdout);
     }
 }
