@@ -248,7 +248,7 @@ fn researcher(asked: &Asked, arrived: &(Mutex<usize>, Condvar)) -> Answer {
         let is_document = asked.mission.contains("in the documents");
         let query = if asked.mission.contains("orchestration") { "orchestration" } else { "architecture" };
         if is_document {
-            return calls(&[("search_docs", json!({"query": "best practices RAG chunks"}))]);
+            return calls(&[("semantic_search", json!({"query": "best practices for RAG chunks"}))]);
         }
         return calls(&[("web_search", json!({"query": query}))]);
     }
