@@ -4,7 +4,7 @@
 //! the same error as one that does not exist.
 //!
 //! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
-//! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output),
+//! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`embedding`], [`output`] (long tool output),
 //! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks), [`skill`] (skills that people created),
 //! [`lifecycle`] (retention and erasure).
 
@@ -25,6 +25,7 @@ pub mod artifact;
 pub mod audit;
 pub mod budget;
 pub mod cache;
+pub mod embedding;
 pub mod feedback;
 pub mod handoff;
 pub mod key;
@@ -48,6 +49,7 @@ pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditTruncation, AuditVerdict, Audited, Seal};
 pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, Reserved};
 pub use cache::Cache;
+pub use embedding::{Embedding, Embeddings, SectionHash};
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
     Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic,
@@ -175,6 +177,7 @@ pub trait TenantStore:
     + BudgetAccounts
     + CreatedSkills
     + Lifecycle
+    + Embeddings
     + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;

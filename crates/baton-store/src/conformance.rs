@@ -25,6 +25,7 @@ pub mod belongings;
 pub mod budgets;
 pub mod cancelling;
 pub mod claiming;
+pub mod embeddings;
 pub mod feedback;
 mod fixture;
 pub mod handoffs;
@@ -190,6 +191,8 @@ macro_rules! each_property {
             outputs::spooled_output_is_deleted_with_its_thread,
             outputs::spooled_output_is_swept_once_its_run_has_ended,
             outputs::spooled_bytes_are_counted_per_tenant,
+            embeddings::embeddings_are_replaced_listed_and_deleted,
+            embeddings::a8_embeddings_belong_to_their_tenant,
             skills::a_draft_becomes_a_skill_once,
             skills::of_many_that_save_a_name_at_once_one_succeeds,
             skills::a_skill_outlives_its_thread_and_a_draft_does_not,

@@ -13,7 +13,9 @@ use crate::python::{Python, PythonSettings};
 use crate::read_file::ReadFile;
 use crate::read_output::ReadOutput;
 use crate::save_skill::SaveSkill;
+use crate::search::corpus::Corpora;
 use crate::search_docs::{DocFolders, SearchDocs};
+use crate::semantic_search::{EmbeddingSettings, SemanticSearch};
 use crate::shell::Shell;
 use crate::skills::{SkillFolder, SkillLibrary};
 use crate::validate_skill::ValidateSkill;
@@ -41,6 +43,8 @@ pub struct ToolSettings {
     pub skills: SkillFolder,
     /// Which addresses `web_fetch` may reach beside the public ones.
     pub web: Reach,
+    /// Where the vectors of `semantic_search` come from. `None`: it ranks by words only.
+    pub embedding: Option<EmbeddingSettings>,
     /// `None` leaves the tool `web_search` out.
     pub web_search: Option<WebSearchSettings>,
     /// `None` leaves the tool `wiki` out.
@@ -59,6 +63,7 @@ impl Default for ToolSettings {
             protected: vec![PathBuf::from("agents")],
             skills: SkillFolder::new(SKILLS_DIR),
             web: Reach::default(),
+            embedding: None,
             web_search: None,
             wiki: None,
             shell: None,
@@ -74,13 +79,15 @@ pub fn built_in(settings: &ToolSettings, store: &Arc<dyn Store>) -> Vec<Arc<dyn 
     let (docs, protected) = (&settings.docs, &settings.protected);
     let (skill_files, reader) = (settings.skills.dir().to_owned(), &settings.reader);
     let read_file = ReadFile::new(protected.clone(), docs.clone(), skill_files, reader.clone());
+    let corpora = Corpora::new(docs.clone(), protected, reader);
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(AskUser::default()),
         Arc::new(ListFiles::without(protected.clone())),
         Arc::new(read_file),
         Arc::new(ReadOutput::new(Arc::clone(store))),
         Arc::new(SaveSkill::new(skills.clone())),
-        Arc::new(SearchDocs::new(docs.clone(), protected, reader)),
+        Arc::new(SearchDocs::new(corpora.clone())),
+        Arc::new(SemanticSearch::new(corpora, settings.embedding.as_ref(), store)),
         Arc::new(ValidateSkill::new(skills.clone())),
         Arc::new(WebFetch::new(settings.web.clone())),
         Arc::new(WriteFile::new(protected.clone())),

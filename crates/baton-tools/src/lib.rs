@@ -8,6 +8,7 @@
 //! - [`protected`]: what they leave alone even there. [`workspaces`]: the work folders of threads.
 //! - [`documents`]: the text of PDF and office documents, for `read_file` and searches.
 //! - [`search_docs`] over [`search`]: documents as sections, ranked.
+//! - [`semantic_search`]: the same with vectors of a server for embeddings.
 //! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
 //! - [`web_search`]: a search engine. [`wiki`]: MediaWiki. Both over `service`: JSON of configured servers.
 //! - [`shell`] and [`python`] over [`process`]: one program in a sandbox.
@@ -32,6 +33,7 @@ pub mod save_skill;
 pub mod schema;
 pub mod search;
 pub mod search_docs;
+pub mod semantic_search;
 mod service;
 pub mod shell;
 pub mod skills;

@@ -9,10 +9,9 @@ use baton_core::{CallContext, HumanDuration, TenantId, Tool, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::documents::DocumentReader;
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::search::Corpus;
+use crate::search::corpus::Corpora;
 use crate::search::passage::passage;
 use crate::search::{Hit, Index};
 
@@ -40,8 +39,7 @@ impl DocFolders {
 #[derive(Debug)]
 pub struct SearchDocs {
     spec: ToolSpec,
-    shared: Arc<Corpus>,
-    tenants: BTreeMap<TenantId, Arc<Corpus>>,
+    corpora: Corpora,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,8 +49,8 @@ struct SearchDocsArguments {
 }
 
 impl SearchDocs {
-    /// Leaves out what is at or below the protected paths. Nothing is read before the first question.
-    pub fn new(docs: DocFolders, protected: &[PathBuf], reader: &DocumentReader) -> Self {
+    /// Nothing is read before the first question.
+    pub fn new(corpora: Corpora) -> Self {
         let spec = ToolSpec {
             name: "search_docs".to_owned(),
             description: "Searches the documentation and returns the sections that fit best, each with its file, headings, \
@@ -71,13 +69,7 @@ impl SearchDocs {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(60),
         };
-        let corpus = |dirs| Arc::new(Corpus::new(dirs, protected.to_vec(), reader.clone()));
-        let tenants = docs.tenants.into_iter().map(|(tenant, dirs)| (tenant, corpus(dirs)));
-        Self { spec, tenants: tenants.collect(), shared: corpus(docs.shared) }
-    }
-
-    fn corpus(&self, tenant: &TenantId) -> &Arc<Corpus> {
-        self.tenants.get(tenant).unwrap_or(&self.shared)
+        Self { spec, corpora }
     }
 }
 
@@ -91,7 +83,7 @@ impl Tool for SearchDocs {
     }
 
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
-        let corpus = Arc::clone(self.corpus(&context.tenant));
+        let corpus = Arc::clone(self.corpora.of(&context.tenant));
         Box::pin(async move {
             let SearchDocsArguments { query, limit } = arguments(input)?;
             let limit = limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
@@ -106,7 +98,7 @@ impl Tool for SearchDocs {
 }
 
 /// `[1] docs/configuration.md › Limits (line 12)` and the passage, for each hit.
-fn listing(hits: &[Hit], query: &str) -> String {
+pub(crate) fn listing(hits: &[Hit], query: &str) -> String {
     let entries = hits.iter().enumerate().map(|(index, hit)| {
         let path: String = hit.headings.iter().map(|heading| format!(" › {heading}")).collect();
         let shown = passage(&hit.section_text(), query);
@@ -115,7 +107,7 @@ fn listing(hits: &[Hit], query: &str) -> String {
     entries.collect::<Vec<_>>().join("\n\n")
 }
 
-fn nothing(index: &Index, query: &str) -> String {
+pub(crate) fn nothing(index: &Index, query: &str) -> String {
     let query: String = query.chars().take(200).collect();
     if index.documents.is_empty() {
         return format!("Nothing found for \"{query}\": there are no documents to search.");

@@ -27,7 +27,10 @@ pub use sections::{
     Telemetry, TlsConfig, ToolsConfig, WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
-pub use tools::{HttpMethod, PythonConfig, SearchEngine, SearchKind, WebSearchConfig, WikiConfig, WikiUrl};
+pub use tools::{
+    HttpMethod, PythonConfig, SearchEngine, SearchKind, SemanticSearchConfig, WebSearchConfig, WikiConfig,
+    WikiUrl,
+};
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
 

@@ -20,13 +20,14 @@ use baton_engine::{
     Observer, Policy, Switch, TenantSettings, Tenants, ThreadChannels, WorkerLifetime,
 };
 use baton_mcp::Servers;
-use baton_models::registry::key_variable;
+use baton_models::registry::{default_base, key_variable};
 use baton_models::{Endpoint, WireFormat};
 use baton_offline::Offline;
 use baton_store::{AuditKeys, Database};
 use baton_tools::documents::DocumentReader;
 use baton_tools::process::ProcessSettings;
 use baton_tools::python::PythonSettings;
+use baton_tools::semantic_search::EmbeddingSettings;
 use baton_tools::web::Reach;
 use baton_tools::web_search::WebSearchSettings;
 use baton_tools::wiki::WikiSettings;
@@ -34,6 +35,7 @@ use baton_tools::{DocFolders, SKILLS_DIR, SkillFolder, SkillLibrary, ToolSetting
 use jiff::SignedDuration;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
+use url::Url;
 
 use crate::config::{ApprovalLevel, Config, Feature, TenantConfig, WebSearchConfig};
 use crate::confinement;
@@ -416,12 +418,40 @@ fn tools(project: &Project) -> anyhow::Result<ToolSettings> {
             allow_private: tools.web_fetch.allow_private,
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),
         },
+        embedding: embedding(&project.config)?,
         web_search: web_search(&tools.web_search)?,
         wiki: tools.wiki.enabled.then(|| WikiSettings { api: tools.wiki.base_url.0.clone() }),
         shell: tools.shell.enabled.then_some(process),
         python: tools.python.enabled.then_some(python),
         protected: confinement::server_files(project),
     })
+}
+
+/// The server for embeddings: the provider of the model, with its address and key.
+fn embedding(config: &Config) -> anyhow::Result<Option<EmbeddingSettings>> {
+    let invalid = |problem: String| {
+        Exit::Invalid
+            .because(anyhow::anyhow!("`tools.semantic_search.embedding_model` in baton.toml: {problem}"))
+    };
+    let (provider, model) = match &config.tools.semantic_search.embedding_model {
+        None => return Ok(None),
+        Some(ModelName::Provider { provider, model }) => (provider, model),
+        Some(ModelName::Alias(alias)) => return Err(invalid(format!("`{alias}` is not `provider/model`"))),
+    };
+    let configured = config.models.providers.get(provider).and_then(|table| table.base_url.clone());
+    let base = configured.or_else(|| default_base(provider).map(str::to_owned));
+    let base = base.ok_or_else(|| invalid(format!("the provider `{provider}` has no `base_url`")))?;
+    let mut base_url = Url::parse(&base).map_err(|error| invalid(format!("`{base}`: {error}")))?;
+    match WireFormat::of(provider) {
+        WireFormat::OpenAi => {}
+        // Its API for embeddings is beside its own.
+        WireFormat::Ollama if base_url.path().trim_end_matches('/').ends_with("/v1") => {}
+        WireFormat::Ollama => base_url.set_path("/v1"),
+        WireFormat::Anthropic | WireFormat::Gemini => {
+            return Err(invalid(format!("`{provider}` does not speak the embeddings API of OpenAI")));
+        }
+    }
+    Ok(Some(EmbeddingSettings { base_url, model: model.clone(), key: key(provider)? }))
 }
 
 /// The search engine with its key.

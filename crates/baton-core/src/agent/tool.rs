@@ -14,6 +14,7 @@ pub const BUILT_IN_TOOLS: &[&str] = &[
     "read_output",
     "save_skill",
     "search_docs",
+    "semantic_search",
     "shell",
     "validate_skill",
     "web_fetch",

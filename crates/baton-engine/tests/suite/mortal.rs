@@ -16,6 +16,7 @@ use baton_core::store::approval::{
 use baton_core::store::artifact::{Artifact, Artifacts};
 use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditVerdict, Audited};
 use baton_core::store::cache::Cache;
+use baton_core::store::embedding::{Embedding, Embeddings, SectionHash};
 use baton_core::store::feedback::{Feedback, Feedbacks};
 use baton_core::store::key::{ApiKey, Keys};
 use baton_core::store::notification::{NextNotification, Notifications, TakenNotification};
@@ -340,6 +341,18 @@ impl Cache for MortalTenant {
     }
     fn keep(&self, key: &str, value: Value, expires_at: Timestamp) -> Pending<'_, ()> {
         self.life.read(self.inner.keep(key, value, expires_at))
+    }
+}
+
+impl Embeddings for MortalTenant {
+    fn embeddings(&self, model: &str, after: Option<SectionHash>, limit: u32) -> Pending<'_, Vec<Embedding>> {
+        self.life.read(self.inner.embeddings(model, after, limit))
+    }
+    fn put_embeddings(&self, model: &str, embeddings: Vec<Embedding>) -> Pending<'_, ()> {
+        self.life.read(self.inner.put_embeddings(model, embeddings))
+    }
+    fn delete_embeddings(&self, model: &str, sections: Vec<SectionHash>) -> Pending<'_, ()> {
+        self.life.read(self.inner.delete_embeddings(model, sections))
     }
 }
 

@@ -115,6 +115,7 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
     let not_of_a_thread = [
         "audit_seals",
         "api_keys",
+        "embeddings",
         "results",
         "past_calls",
         "deleted_threads",

@@ -37,12 +37,18 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, DocumentError> {
         return Err(DocumentError::Encrypted);
     }
     let pages: Vec<_> = document.page_iter().take(MAX_PAGES).collect();
+    if pages.is_empty() {
+        return Err(DocumentError::Damaged("it has no pages".to_owned()));
+    }
     let mut drawn = PageText::new(&document);
     for (index, page) in pages.iter().enumerate() {
         if pages.len() > 1 {
             drawn.text.heading(&format!("Page {}", index + 1));
         }
-        let Ok(content) = document.get_page_content_with_limit(*page, MAX_STREAM_BYTES) else { continue };
+        let Ok(content) = document.get_page_content_with_limit(*page, MAX_STREAM_BYTES) else {
+            drawn.text.push("(this page cannot be read: it is damaged or too large)\n");
+            continue;
+        };
         let (own, inherited) = document.get_page_resources(*page).unwrap_or_default();
         let inherited = inherited.into_iter().filter_map(|id| document.get_dictionary(id).ok());
         let resources: Vec<&Dictionary> = own.into_iter().chain(inherited).collect();
@@ -53,7 +59,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, DocumentError> {
             break;
         }
     }
-    if drawn.text.text.trim().is_empty() && !pages.is_empty() {
+    if drawn.text.text.trim().is_empty() {
         return Ok("(no text: the pages may be images)".to_owned());
     }
     Ok(drawn.text.text)

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use baton_core::ToolError;
+use baton_core::{TenantId, ToolError};
 
 use super::index::{Index, IndexedDocument};
 use crate::documents::{self, DocumentReader};
 use crate::offload::Abandoned;
+use crate::search_docs::DocFolders;
 
 /// Of a text file, and of the text of a document.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -57,6 +58,31 @@ struct FolderWalk {
     found: BTreeMap<PathBuf, FoundFile>,
     bytes: u64,
     left_out: usize,
+}
+
+/// The documents of all tenants, each folder read once however many tools search it.
+#[derive(Debug, Clone)]
+pub struct Corpora {
+    shared: Arc<Corpus>,
+    tenants: BTreeMap<TenantId, Arc<Corpus>>,
+}
+
+impl Corpora {
+    /// Leaves out what is at or below the protected paths. Nothing is read before the first question.
+    pub fn new(docs: DocFolders, protected: &[PathBuf], reader: &DocumentReader) -> Self {
+        let corpus = |dirs| Arc::new(Corpus::new(dirs, protected.to_vec(), reader.clone()));
+        let tenants = docs.tenants.into_iter().map(|(tenant, dirs)| (tenant, corpus(dirs)));
+        Self { tenants: tenants.collect(), shared: corpus(docs.shared) }
+    }
+
+    pub fn of(&self, tenant: &TenantId) -> &Arc<Corpus> {
+        self.tenants.get(tenant).unwrap_or(&self.shared)
+    }
+
+    /// Tenants with documents of their own.
+    pub fn tenants(&self) -> impl Iterator<Item = &TenantId> {
+        self.tenants.keys()
+    }
 }
 
 impl Corpus {

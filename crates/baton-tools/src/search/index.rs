@@ -1,12 +1,14 @@
 //! Which sections answer a question best.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_core::hash::fnv1a_64;
 use baton_core::stem::stem;
+use baton_core::store::SectionHash;
+use sha2::{Digest as _, Sha256};
 
 use super::corpus::read;
 use super::section::split;
@@ -51,6 +53,7 @@ struct Indexed {
     words: f32,
     /// Weighted counts by stem, sorted. Stems are kept as hashes: a collision costs one odd hit.
     counts: Box<[(u64, f32)]>,
+    hash: SectionHash,
 }
 
 /// A section that matches.
@@ -66,6 +69,18 @@ pub struct Hit {
 }
 
 impl Hit {
+    fn new(score: f32, path: &Path, document: &IndexedDocument, section: &Indexed) -> Self {
+        Self {
+            path: path.to_owned(),
+            source: document.source.clone(),
+            headings: section.headings.clone(),
+            line: section.line,
+            range: section.range.clone(),
+            score,
+            text: document.text.clone(),
+        }
+    }
+
     /// The text of the section. A file that shrank since it was indexed is found again by the next question.
     pub fn section_text(&self) -> String {
         let text = match &self.text {
@@ -81,6 +96,7 @@ impl IndexedDocument {
         let name = Path::new(&source).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let sections = split(text).into_iter();
         let sections = sections.map(|section| {
+            let hash = hash(&section.headings, &text[section.range.clone()]);
             let counts = Counts::of(&text[section.range.clone()], &section.headings, &name);
             Indexed {
                 headings: section.headings,
@@ -88,6 +104,7 @@ impl IndexedDocument {
                 range: section.range,
                 words: counts.words,
                 counts: counts.sorted(),
+                hash,
             }
         });
         let sections = sections.collect();
@@ -95,6 +112,17 @@ impl IndexedDocument {
         let vocabulary = all.into_iter().collect::<Vec<_>>().join(" ").into_boxed_str();
         Self { source, text: None, sections, vocabulary }
     }
+}
+
+/// Of everything that is embedded of a section.
+fn hash(headings: &[String], text: &str) -> SectionHash {
+    let mut hasher = Sha256::new();
+    for heading in headings {
+        hasher.update(heading);
+        hasher.update([0]);
+    }
+    hasher.update(text);
+    hasher.finalize().into()
 }
 
 struct Counts {
@@ -147,16 +175,39 @@ impl Index {
             .filter(|(score, ..)| *score > 0.0)
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let hit = |(score, path, document, section): (f32, &PathBuf, &IndexedDocument, &Indexed)| Hit {
-            path: path.clone(),
-            source: document.source.clone(),
-            headings: section.headings.clone(),
-            line: section.line,
-            range: section.range.clone(),
-            score,
-            text: document.text.clone(),
-        };
-        scored.into_iter().take(limit).map(hit).collect()
+        scored
+            .into_iter()
+            .take(limit)
+            .map(|(score, path, document, section)| Hit::new(score, path, document, section))
+            .collect()
+    }
+
+    /// The sections with a score, the highest first.
+    pub fn ranked_by(&self, score: impl Fn(&SectionHash) -> Option<f32>, limit: usize) -> Vec<Hit> {
+        let mut scored: Vec<_> = self
+            .sections()
+            .filter_map(|(path, document, section)| Some((score(&section.hash)?, path, document, section)))
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        scored
+            .into_iter()
+            .take(limit)
+            .map(|(score, path, document, section)| Hit::new(score, path, document, section))
+            .collect()
+    }
+
+    pub fn section_hashes(&self) -> impl Iterator<Item = SectionHash> {
+        self.sections().map(|(_, _, section)| section.hash)
+    }
+
+    /// The sections that `is_wanted`, each text once.
+    pub fn sections_where(&self, is_wanted: impl Fn(&SectionHash) -> bool) -> Vec<(SectionHash, Hit)> {
+        let mut seen = HashSet::new();
+        let wanted =
+            self.sections().filter(|(_, _, section)| is_wanted(&section.hash) && seen.insert(section.hash));
+        wanted
+            .map(|(path, document, section)| (section.hash, Hit::new(0.0, path, document, section)))
+            .collect()
     }
 
     fn sections(&self) -> impl Iterator<Item = (&PathBuf, &IndexedDocument, &Indexed)> {

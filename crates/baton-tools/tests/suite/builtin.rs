@@ -110,6 +110,7 @@ async fn tools_that_read_foreign_text_are_untrusted() {
         "read_file",
         "read_output",
         "search_docs",
+        "semantic_search",
         "shell",
         "web_fetch",
         "web_search",

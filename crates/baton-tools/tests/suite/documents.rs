@@ -7,6 +7,7 @@ use std::path::Path;
 use baton_tools::documents::{DocumentError, DocumentReader, text_of};
 use baton_tools::offload::Abandoned;
 use baton_tools::read_file::ReadFile;
+use baton_tools::search::corpus::Corpora;
 use baton_tools::search_docs::{DocFolders, SearchDocs};
 use lopdf::content::{Content, Operation};
 use lopdf::{Document, Object, Stream, StringFormat, dictionary};
@@ -181,7 +182,7 @@ fn pdf_bombs_are_bounded() {
     let mut bytes = Vec::new();
     document.save_to(&mut bytes).unwrap();
     assert!(bytes.len() < 1 << 20, "{}", bytes.len());
-    assert_eq!(text_of(&bytes).unwrap(), "(no text: the pages may be images)");
+    assert_eq!(text_of(&bytes).unwrap(), "(this page cannot be read: it is damaged or too large)");
 }
 
 #[tokio::test]
@@ -199,7 +200,7 @@ async fn tools_read_documents() {
     .unwrap();
     fs::write(dir.path().join("a.zip"), archive(&[("a.txt", "x")])).unwrap();
     let folders = DocFolders { shared: vec![docs], ..DocFolders::default() };
-    let search = SearchDocs::new(folders.clone(), &[], &DocumentReader::default());
+    let search = SearchDocs::new(Corpora::new(folders.clone(), &[], &DocumentReader::default()));
     for _ in 0..2 {
         let text = call(&search, json!({"query": "reduced rate"}), dir.path()).await.unwrap();
         assert_eq!(text, "[1] docs/vat.PDF (line 1)\nThe reduced rate is seven percent.");

@@ -10,6 +10,7 @@ mod loopback;
 mod python;
 mod read_output;
 mod search;
+mod semantic;
 mod shell;
 mod skills;
 mod web;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use baton_tools::documents::DocumentReader;
+use baton_tools::search::corpus::Corpora;
 use baton_tools::search_docs::{DocFolders, SearchDocs};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::call;
 
 fn over(dir: impl AsRef<Path>) -> SearchDocs {
     let docs = DocFolders { shared: vec![dir.as_ref().to_owned()], ..DocFolders::default() };
-    SearchDocs::new(docs, &[], &DocumentReader::default())
+    SearchDocs::new(Corpora::new(docs, &[], &DocumentReader::default()))
 }
 
 fn fixtures() -> SearchDocs {

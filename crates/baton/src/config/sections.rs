@@ -16,7 +16,7 @@ use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use super::tools::{PythonConfig, WebSearchConfig, WikiConfig};
+use super::tools::{PythonConfig, SemanticSearchConfig, WebSearchConfig, WikiConfig};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -266,6 +266,7 @@ impl ProviderConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct ToolsConfig {
     pub search_docs: SearchDocsConfig,
+    pub semantic_search: SemanticSearchConfig,
     pub web_fetch: WebFetchConfig,
     pub web_search: WebSearchConfig,
     pub wiki: WikiConfig,

@@ -1,5 +1,6 @@
-//! `[tools.web_search]`, `[tools.wiki]` and `[tools.python]`.
+//! `[tools.semantic_search]`, `[tools.web_search]`, `[tools.wiki]` and `[tools.python]`.
 
+use baton_core::agent::ModelName;
 use baton_core::choices;
 use baton_tools::web_search::{KeyHeader, ResultPointers, SearchEndpoint, SearchMethod};
 use baton_tools::wiki::WikiSettings;
@@ -163,6 +164,14 @@ fn web_address(key: &str, text: &str) -> Result<Url, String> {
         return Ok(url);
     }
     Err(format!("`{key}` has a user name or password: secrets come from the environment"))
+}
+
+/// Where the vectors of `semantic_search` come from. Without a model it ranks by words only.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SemanticSearchConfig {
+    /// `provider/model` of a provider that speaks the embeddings API of `OpenAI`.
+    pub embedding_model: Option<ModelName>,
 }
 
 /// The wiki of the tool `wiki`.

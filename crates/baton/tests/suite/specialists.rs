@@ -248,7 +248,7 @@ fn researcher(asked: &Asked, arrived: &(Mutex<usize>, Condvar)) -> Answer {
         let is_document = asked.mission.contains("in the documents");
         let query = if asked.mission.contains("orchestration") { "orchestration" } else { "architecture" };
         if is_document {
-            return calls(&[("search_docs", json!({"query": "best practices RAG chunks"}))]);
+            return calls(&[("semantic_search", json!({"query": "best practices for RAG chunks"}))]);
         }
         return calls(&[("web_search", json!({"query": query}))]);
     }
@@ -435,7 +435,8 @@ fn k_3_hostile_documents_do_not_harm_the_run() {
     }
     let ran = run(dir.path(), "Read all documents.");
     assert!(ran.stdout.contains("Rechnung 2024-0117"), "{}", ran.stdout);
-    for name in ["deep.pdf", "garbage.docx"] {
+    assert!(ran.stdout.contains("this page cannot be read"), "{}", ran.stdout);
+    for name in ["deep.pdf", "half.pdf", "garbage.docx"] {
         assert!(ran.stdout.contains(&format!("`{name}`: it ")), "{name}: {}", ran.stdout);
     }
 }
