@@ -53,8 +53,8 @@ def test_k1_a_trace_that_breaks_at_every_place_is_complete(start: Callable[..., 
     answer = site.client().thread().send(QUERY)
     with site.client().runs.events(answer.run_id, detail="trace") as whole:
         expected = list(whole)
-    for limit in range(700, 3100, 150):
-        proxy = site.proxy(lambda at: limit + at * 37)
+    for limit in range(2000, 6000, 330):
+        proxy = site.proxy(lambda at: limit + at * 211)
         with site.client(url=proxy.url, retries=30).runs.events(answer.run_id, detail="trace") as stream:
             assert shown(list(stream)) == shown(expected), limit
         assert proxy.connections > 1
