@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -25,6 +26,9 @@ class Model:
     def __init__(self, script: Script) -> None:
         model = self
         self.requests: List[Dict[str, Any]] = []
+        self.arrived: List[float] = []
+        """When each request arrived, and when its reply was complete."""
+        self.replied: List[float] = []
 
         class Handler(BaseHTTPRequestHandler):
             def log_message(self, *_: Any) -> None:
@@ -35,6 +39,7 @@ class Model:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                model.arrived.append(time.monotonic())
                 model.requests.append(body)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
@@ -58,6 +63,7 @@ class Model:
                         self.chunk({"tool_calls": [call]}, None)
                 self.chunk({}, finish)
                 usage = {"id": "1", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}
+                model.replied.append(time.monotonic())
                 self.wfile.write(f"data: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode())
 
             def chunk(self, delta: Dict[str, Any], finish: Optional[str]) -> None:

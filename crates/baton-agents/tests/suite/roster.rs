@@ -71,7 +71,7 @@ fn e11_the_patterns_of_the_seeds_in_both_spellings() {
     for head in [
         "team: {maxRounds: 3}",
         "router: 5",
-        "advisors: {b: 1}",
+        "advisors: 5",
         "handoff: [[b]]",
         "team: {members: [b, c], maxRounds: 0}",
     ] {
