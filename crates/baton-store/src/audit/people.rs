@@ -85,6 +85,8 @@ fn signature(tx: &Tx<'_>, name: &str, token: &str) -> SqlValue {
 }
 
 fn signed<T>(tenant: &str, name: &str, token: &str, sign: impl FnOnce(&[&[u8]]) -> T) -> T {
+    // As it is stored: PostgreSQL text cannot contain NUL.
+    let name = &name.replace('\0', "");
     let (name_bytes, token_bytes) = (name.len().to_be_bytes(), token.len().to_be_bytes());
     sign(&[&name_bytes, name.as_bytes(), &token_bytes, token.as_bytes(), tenant.as_bytes()])
 }

@@ -180,6 +180,9 @@ async fn seal(tx: &Tx<'_>, adopts: bool) -> Result<Option<Seal>, StoreError> {
         for (chain, end) in (0..).zip(&ends).filter(|(_, end)| end.entries > 0) {
             tx.execute(MOVE, &end.values(tx, chain)).await?;
         }
+    }
+    // Entries that were written since a rotation have signed the ends already, so the seal tells whether there was one.
+    if renews || key_id != keys.signing_id() {
         truncation::renew(tx, adopts).await?;
         people::renew(tx, adopts).await?;
     }
