@@ -123,8 +123,6 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         "event_sweeps",
         "audit_checkpoints",
         "audit_truncations",
-        // Filled when hops are settled.
-        "patterns",
     ];
     fill_tenant(opened.store(), &TenantId::parse("other").unwrap()).await;
     let tenant = acme(opened.store());
