@@ -51,7 +51,7 @@ pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
     Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic,
-    NewHandoff, NotifiedParty, SecondRequest, SecondRequestState, WorkflowState,
+    MAX_LEFT_HANDOFFS, NewHandoff, NotifiedParty, SecondRequest, SecondRequestState, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
 pub use lifecycle::{Erasure, HistoryRetention, Lifecycle};
