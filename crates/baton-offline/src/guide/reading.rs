@@ -127,9 +127,9 @@ fn with_choice<'a>(machine: &Machine<'a>, slot: &'a Slot, words: &str) -> Option
     }
     let sentences: Vec<&str> =
         words.split_inclusive(['.', '!']).map(str::trim).filter(|one| !one.is_empty()).collect();
-    let others =
+    let mut others =
         machine.open().into_iter().filter(|other| other.key != slot.key && !other.choices.is_empty());
-    let (at, other, chosen) = others.into_iter().find_map(|other| {
+    let (at, other, chosen) = others.find_map(|other| {
         let is_chosen =
             |sentence: &&str| is_preference(sentence) && choice(&other.choices, sentence).is_some();
         let at = sentences.iter().position(is_chosen)?;
