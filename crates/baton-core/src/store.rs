@@ -53,7 +53,7 @@ pub use embedding::{Embedding, Embeddings, SectionHash};
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
     Activation, HandoffEnd, HandoffNotes, HandoffOrigin, HandoffSession, HandoffState, Handoffs, LastTopic,
-    NewHandoff, NotifiedParty, SecondRequest, SecondRequestState, WorkflowState,
+    MAX_LEFT_HANDOFFS, NewHandoff, NotifiedParty, SecondRequest, SecondRequestState, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
 pub use lifecycle::{Erasure, HistoryRetention, Lifecycle};

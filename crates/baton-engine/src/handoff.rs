@@ -5,11 +5,12 @@
 //! - [`crate::lease`]: the holder's lease, how it changes, and how its saved state is discarded.
 //! - [`crate::routing`]: which agent takes a run of the thread. [`crate::intent`]: short messages whose meaning needs no model.
 //! - [`holder_run`]: a run of the holder. [`finish`]: how it returns the thread, and what is said then.
-//! - [`conflict`]: the user asks for something else meanwhile.
+//! - [`conflict`]: the user asks for something else meanwhile. [`elsewhere`]: unfinished work goes on in another thread.
 //! - [`remote_target`]: the target is an agent on another server. [`external`]: what users and programs do to a handoff from outside of a run.
 //! - [`messages`]: what the user reads, and how it is said once.
 
 pub(crate) mod conflict;
+pub(crate) mod elsewhere;
 pub(crate) mod external;
 pub(crate) mod finish;
 pub(crate) mod holder_run;

@@ -16,7 +16,7 @@ use crate::classifier;
 use crate::failure::Failure;
 use crate::intent::conflict_reply::{ConflictReply, conflict_reply};
 use crate::intent::second_request::{Choosable, RequestedAgent};
-use crate::intent::{is_continue, is_exit, is_yes};
+use crate::intent::{is_continue, is_exit, is_greeting, is_yes};
 use crate::journal::Record;
 use crate::lease::{HandoffLease, overdue_end, set_ended};
 use crate::policy::Policy;
@@ -62,6 +62,8 @@ pub(crate) enum RunRoute {
     /// The message asks the holder for something else, or replies to the question about such a request.
     #[serde(rename = "second")]
     SecondRequest(ConflictStep),
+    /// Unfinished work of the user in another thread is offered or continued.
+    Elsewhere(ElsewhereStep),
     /// There is nothing left to say.
     Nothing,
 }
@@ -82,6 +84,16 @@ pub(crate) enum ConflictStep {
     Answer(u64),
     /// The handoff is paused, and the request of the message with this number is carried out.
     Switch { message: u64, agent: Option<AgentName> },
+}
+
+/// What happens about unfinished work in another thread (K10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ElsewhereStep {
+    /// The user is asked whether to continue it here.
+    Offer,
+    /// It goes on here.
+    Continue,
 }
 
 /// Why a holder speaks.
@@ -152,6 +164,13 @@ impl RoutingDecision {
             RunTask::Answer => state.handoff.clone(),
         };
         let Some(handoff) = handoff else {
+            if request.task.is_answer()
+                && let Some((step, left)) = left_elsewhere(state, record, request, words).await?
+            {
+                let route = RunRoute::Elsewhere(step);
+                let routing = Self { route, handoff_id: Some(left.handoff_id), agent: None };
+                return Ok((routing, Some(HandoffLease::new(left))));
+            }
             let new = NewRoute { policy: &state.policy, agents: &state.agents, tenant: &state.caller.tenant };
             return Ok((new.triggered(&record.agent, &request.task, words), None));
         };
@@ -276,6 +295,40 @@ fn route_message(
     RoutingDecision { handoff_id: Some(handoff.handoff_id), ..routing }
 }
 
+/// Whether a message may be about unfinished work in another thread.
+fn may_resume_elsewhere(words: &str) -> bool {
+    is_greeting(words) || is_yes(words) || is_continue(words)
+}
+
+/// The unfinished work of the user in another thread that the message is about, in a thread without a handoff.
+async fn left_elsewhere(
+    state: &RunState,
+    record: &RunRecord,
+    request: &StoredRequest,
+    words: &str,
+) -> Result<Option<(ElsewhereStep, HandoffSession)>, StoreError> {
+    if request.overrides.is_named || !may_resume_elsewhere(words) {
+        return Ok(None);
+    }
+    let left = state.store.resumable_handoffs_of(&record.user_id).await?;
+    let target = |one: &HandoffSession| state.agents.get(&one.target_agent_id);
+    let newest = left.into_iter().find(|one| {
+        one.thread_id != record.thread_id && target(one).is_some_and(|target| is_resumable(target, one))
+    });
+    let Some(newest) = newest else { return Ok(None) };
+    let is_offered_here = newest.notes.offered_in == Some(record.thread_id);
+    let is_named =
+        is_continue(words) && target(&newest).is_some_and(|one| classifier::mentions_agent(words, one));
+    let is_first = record.message_number == 1;
+    Ok(match () {
+        () if is_named || (is_offered_here && !is_greeting(words)) => Some((ElsewhereStep::Continue, newest)),
+        () if is_first && is_greeting(words) && newest.notes.offered_in.is_none() => {
+            Some((ElsewhereStep::Offer, newest))
+        }
+        () => None,
+    })
+}
+
 /// What a message to the holder says about a second request: it makes one, or replies to the question about one. `None` if it is for
 /// the holder.
 fn conflict_step(
@@ -362,9 +415,12 @@ pub(crate) struct NewRoute<'a> {
 }
 
 impl NewRoute<'_> {
-    /// The route of a run in a thread that never had a handoff; `None` if its task is about a handoff.
+    /// The route of a run in a thread that never had a handoff; `None` if its task is about a handoff, or if its message may be about
+    /// unfinished work in another thread.
     pub(crate) fn decide(&self, agent: &AgentName, task: &RunTask, words: &str) -> Option<RoutingDecision> {
         match task {
+            // The store knows more about these.
+            RunTask::Answer if may_resume_elsewhere(words) => None,
             RunTask::Answer => Some(self.triggered(agent, task, words)),
             RunTask::Delegate(_) => Some(RoutingDecision::requested()),
             RunTask::Handoff { .. } => None,

@@ -112,6 +112,8 @@ pub(crate) struct RunProgress {
     pub(crate) ended_handoff: OnceLock<HandoffId>,
     /// The lease of the agent that got the thread last.
     lease: Mutex<Option<Arc<HandoffLease>>>,
+    /// The state of a workflow that was announced last.
+    announced_state: Mutex<Option<String>>,
     /// Replies of remote agents that have accepted a thread and whose sessions have not begun, by the path of the turn.
     exchanges: Mutex<HashMap<String, OpenExchange>>,
 }
@@ -259,6 +261,7 @@ impl RunProgress {
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             ended_handoff: OnceLock::new(),
             lease: Mutex::default(),
+            announced_state: Mutex::default(),
             exchanges: Mutex::default(),
         }
     }
@@ -270,6 +273,15 @@ impl RunProgress {
     /// The lease by which an agent of this run has, or had, the thread.
     pub(crate) fn lease(&self) -> Option<Arc<HandoffLease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn announce_state(&self, state: &str) {
+        *self.announced_state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.to_owned());
+    }
+
+    pub(crate) fn has_announced(&self, state: &str) -> bool {
+        let announced = self.announced_state.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.as_deref() == Some(state)
     }
 
     /// Keeps a reply that is being read, for the session that goes on with it.

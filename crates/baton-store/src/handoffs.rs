@@ -4,9 +4,10 @@ mod hop;
 mod update;
 
 use baton_core::store::{
-    Activation, HandoffChange, HandoffSession, HandoffState, Handoffs, NewHandoff, Pending, WorkflowState,
+    Activation, HandoffChange, HandoffSession, HandoffState, Handoffs, MAX_LEFT_HANDOFFS, NewHandoff,
+    Pending, WorkflowState,
 };
-use baton_core::{AgentName, HandoffId, StoreError, ThreadId};
+use baton_core::{AgentName, HandoffId, StoreError, ThreadId, UserId};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -40,6 +41,10 @@ impl Handoffs for Tenant {
 
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.read(thread, |tx, thread| Box::pin(resumable(tx, *thread)))
+    }
+
+    fn resumable_handoffs_of(&self, user: &UserId) -> Pending<'_, Vec<HandoffSession>> {
+        self.read(user.clone(), |tx, user| Box::pin(left_of(tx, user)))
     }
 
     fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>> {
@@ -118,6 +123,17 @@ const OF_THREAD: &str = handoffs!("h.thread_id = $2 ORDER BY h.started_at, h.han
 const RESUMABLE: &str = handoffs!(
     "h.thread_id = $2 AND h.state NOT IN ('pending', 'active', 'returning') AND w.handoff_id IS NOT NULL
     ORDER BY h.started_at DESC, h.handoff_id DESC"
+);
+
+const LEFT: &str = handoffs!(
+    "h.handoff_id IN (
+        SELECT l.handoff_id FROM handoffs AS l
+        WHERE l.tenant = $1 AND l.user_id = $2
+            AND l.state <> 'pending' AND l.state <> 'active' AND l.state <> 'returning' AND l.state <> 'completed'
+        ORDER BY l.updated_at DESC
+        LIMIT $3
+    ) AND w.handoff_id IS NOT NULL
+    ORDER BY h.updated_at DESC, h.handoff_id DESC"
 );
 
 const LAST: &str = handoffs!(
@@ -272,6 +288,10 @@ async fn resumable(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>,
     tx.query(RESUMABLE, params![thread]).await?.iter().map(read).collect()
 }
 
+async fn left_of(tx: &Tx<'_>, user: &UserId) -> Result<Vec<HandoffSession>, StoreError> {
+    tx.query(LEFT, params![user, u64::from(MAX_LEFT_HANDOFFS)]).await?.iter().map(read).collect()
+}
+
 /// Returns the thread's most recent handoff, open or not.
 pub(crate) async fn last_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>, StoreError> {
     tx.first(LAST, params![thread]).await?.as_ref().map(read).transpose()
@@ -311,6 +331,14 @@ fn read(row: &Row) -> Result<HandoffSession, StoreError> {
 mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
+
+    /// K10: the index has the order, so that the newest are found without looking at all handoffs of the user.
+    #[test]
+    fn k_10_left_handoffs_of_a_user_are_found_by_an_index() {
+        let plan = plan(LEFT);
+        assert!(plan.iter().any(|part| part.contains("INDEX handoffs_left")), "{plan:#?}");
+        assert!(!plan.iter().any(|part| part.starts_with("SCAN ")), "{plan:#?}");
+    }
 
     #[test]
     fn open_handoffs_of_many_threads_are_found_by_their_keys() {

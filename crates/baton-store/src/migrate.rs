@@ -20,6 +20,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0009_audit_names_signed.sql"),
     include_str!("../schema/0010_hops.sql"),
     include_str!("../schema/0011_embeddings.sql"),
+    include_str!("../schema/0012_left_handoffs.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.

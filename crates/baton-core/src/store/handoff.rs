@@ -30,6 +30,9 @@ impl HandoffState {
     }
 }
 
+/// See [`Handoffs::resumable_handoffs_of`].
+pub const MAX_LEFT_HANDOFFS: u32 = 8;
+
 /// A handoff to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewHandoff {
@@ -203,6 +206,9 @@ pub struct HandoffNotes {
     /// The handoff that was paused for this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<HandoffId>,
+    /// The other thread in which the user was asked whether to resume it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offered_in: Option<ThreadId>,
 }
 
 /// Where a handoff began, for its hop.
@@ -261,6 +267,7 @@ impl Default for HandoffNotes {
             second: None,
             aside: Vec::new(),
             paused: None,
+            offered_in: None,
         }
     }
 }
@@ -291,6 +298,10 @@ pub trait Handoffs: Send + Sync {
 
     /// Ended handoffs of a thread whose workflow state still exists, newest first.
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>>;
+
+    /// The newest ended handoffs of a user, in any thread, whose workflow state still exists, newest first. At most
+    /// [`MAX_LEFT_HANDOFFS`] handoffs are looked at, so that the cost does not grow with the user's threads.
+    fn resumable_handoffs_of(&self, user: &UserId) -> Pending<'_, Vec<HandoffSession>>;
 
     /// At most `limit` expired handoffs on threads without an active or queued run.
     fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>>;

@@ -46,7 +46,7 @@ pub(crate) async fn run(
                 times_asked: 1,
             };
             set_aside(&scope, lease, |notes| notes.second = Some(request)).await;
-            say(&scope, messages::occupied_message(scope.agent())).await
+            say(&scope, lease, messages::occupied_message(scope.agent())).await
         }
         ConflictStep::AskAgain => {
             let ask = |notes: &mut HandoffNotes| {
@@ -55,12 +55,14 @@ pub(crate) async fn run(
                 }
             };
             set_aside(&scope, lease, ask).await;
-            say(&scope, messages::occupied_again_message(scope.agent())).await
+            say(&scope, lease, messages::occupied_again_message(scope.agent())).await
         }
         ConflictStep::Finish => {
             set_aside(&scope, lease, |notes| notes.second = None).await;
             match pending_question(&scope, lease) {
-                Some(question) => say(&scope, format!("{}\n\n{question}", messages::FINISH_FIRST)).await,
+                Some(question) => {
+                    say(&scope, lease, format!("{}\n\n{question}", messages::FINISH_FIRST)).await
+                }
                 None => holder_run::run_holder(scope, lease, HolderCue::Kept, thread_history, input).await,
             }
         }
@@ -95,7 +97,8 @@ fn keep_aside(aside: &mut Vec<RunId>, run: RunId) {
 }
 
 /// Publishes a sentence of the holder that needs no model.
-async fn say(scope: &Scope, text: String) -> Result<Outcome, Failure> {
+async fn say(scope: &Scope, lease: &HandoffLease, text: String) -> Result<Outcome, Failure> {
+    messages::announce_progress(scope, &lease.session()).await?;
     let answer = Answer::without_turn(text);
     let mut outcome = Outcome { answer, agent: scope.name().clone(), is_shown: false, dissent: Vec::new() };
     show(scope, &mut outcome).await?;
@@ -122,7 +125,7 @@ async fn queue(scope: &Scope, lease: &HandoffLease) -> Result<Outcome, Failure> 
     };
     set_aside(scope, lease, queued).await;
     let question = pending_question(scope, lease).map(|question| format!("\n\n{question}"));
-    say(scope, format!("{sentence}{}", question.unwrap_or_default())).await
+    say(scope, lease, format!("{sentence}{}", question.unwrap_or_default())).await
 }
 
 /// Pauses the handoff and carries the request out.

@@ -253,7 +253,7 @@ pub(crate) async fn return_thread(scope: &Scope, lease: &Arc<HandoffLease>) -> R
 }
 
 /// Announces the end of a handoff that its holder did not return in this run: it ended outside of a run, by an exit word, or by
-/// a failure. The scope's agent holds the thread again and answers.
+/// a failure. The scope's agent holds the thread again and answers, unless its return is not expected: then there is no answer.
 pub(crate) async fn acknowledge_end(
     scope: &Scope,
     lease: &Arc<HandoffLease>,
@@ -263,7 +263,11 @@ pub(crate) async fn acknowledge_end(
     messages::announce_ended(scope, &handoff, messages::returning_message(&scope.run.agents, &handoff))
         .await?;
     holder_run::mark_announced(scope, lease, NotifiedParty::Person).await;
-    let is_its_own = scope.name() == &handoff.source_agent_id && handoff.notes.return_expected;
+    if !handoff.notes.return_expected {
+        holder_run::mark_announced(scope, lease, NotifiedParty::Agent).await;
+        return Ok(Outcome::nothing(scope.name()));
+    }
+    let is_its_own = scope.name() == &handoff.source_agent_id;
     let offer = conflict::paused_offer(scope, lease).await?;
     let spoken = if is_its_own && needs_model(scope, &handoff) {
         let input = end_notice_input(scope, &handoff, offer.as_deref(), &input);

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::negotiation::{activate, negotiate};
 use super::parked::parked_runs;
 use super::start::{self, HandoffOffer, StartOutcome};
-use super::{conflict, finish, messages};
+use super::{conflict, elsewhere, finish, messages};
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::fence::Fence;
@@ -31,6 +31,8 @@ use crate::run;
 use crate::scope::Scope;
 use crate::workflow;
 
+/// The message to a model that goes on with its work.
+pub(super) const RESUMED_NOTE: &str = "(The person comes back to this conversation. Say in one sentence where you are, and go on with what is open.)";
 /// A handoff ends after this many failed runs of its holder in a row.
 const MAX_FAILURES: u32 = 2;
 
@@ -44,11 +46,16 @@ pub(crate) async fn run(
     input: Input,
 ) -> Result<Option<Outcome>, Failure> {
     let lease = lease.map(Arc::new);
+    if let (RunRoute::Elsewhere(step), Some(lease)) = (&routing.route, &lease) {
+        return Box::pin(elsewhere::run(scope, lease, *step, input)).await.map(Some);
+    }
     let mut outcome = run_route(scope.clone(), routing.route, lease.as_ref(), thread_history, input).await;
     if let (Ok(Some(answer)), Some(ended)) = (&outcome, lease.as_ref().filter(|lease| !lease.is_open())) {
         let queued = conflict::carry_out_queued(&scope, ended, thread_history, answer.clone());
         outcome = Box::pin(queued).await.map(Some);
     }
+    let is_empty = |outcome: &Outcome| outcome.answer.text.is_empty() && outcome.answer.value.is_none();
+    outcome = outcome.map(|outcome| outcome.filter(|outcome| !is_empty(outcome)));
     if let Some(ended) = lease.filter(|lease| !lease.is_open()) {
         let _ = scope.run.progress.ended_handoff.set(ended.session().handoff_id);
         cancel_parked(&scope, &ended.session()).await?;
@@ -106,7 +113,10 @@ pub(super) async fn run_holder(
     let scope = scope.with_lease(lease);
     match run::run(scope.clone(), told).await {
         Ok(outcome) => match after_answer(&scope, lease, &outcome).await? {
-            HolderState::Held => Ok(outcome),
+            HolderState::Held => {
+                messages::announce_progress(&scope, &lease.session()).await?;
+                Ok(outcome)
+            }
             HolderState::Ended => finish::finish_in_run(&scope, lease, outcome, input).await,
         },
         Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),
@@ -185,9 +195,7 @@ fn holder_input(
         HolderCue::Begun => vec![Part::text(handoff.context_summary.clone())],
         // A guide repeats its last question when the input is empty.
         HolderCue::Resumed | HolderCue::Kept if is_guided => Vec::new(),
-        HolderCue::Resumed | HolderCue::Kept => vec![Part::text(
-            "(The person comes back to this conversation. Say in one sentence where you are, and go on with what is open.)",
-        )],
+        HolderCue::Resumed | HolderCue::Kept => vec![Part::text(RESUMED_NOTE)],
     };
     Input { history: history.into(), parts: parts.into(), ..input }
 }
@@ -302,7 +310,7 @@ pub(super) async fn run_triggered(
         return run::run(scope, input).await;
     };
     let (summary, reason) = (input.words(), "the person asked for it".to_owned());
-    let offer = HandoffOffer { target, reason, summary, known: Map::new(), paused };
+    let offer = HandoffOffer { target, reason, summary, known: Map::new(), paused, moved: None };
     match start::start(&giver, child, &offer, finish::trigger_input(&giver, &input, &offer)).await? {
         StartOutcome::Answered(outcome) => Ok(*outcome),
         StartOutcome::Returned(lease) => {

@@ -2,7 +2,7 @@
 
 use baton_core::agent::Agent;
 use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
-use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, StepKind, StepState};
+use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, Step, StepKind, StepState};
 use serde_json::{Value, json};
 
 use crate::agents::Agents;
@@ -326,9 +326,27 @@ fn notice(
     Ok(Some(Record { steps, events, audit, ..Record::default() }))
 }
 
+/// The progress of the holder's workflow. The run counts it as announced.
 fn progress_of(scope: &Scope, handoff: &HandoffSession) -> Option<EventKind> {
     let target = scope.run.agents.get(&handoff.target_agent_id)?;
-    workflow::progress(target, handoff.workflow.as_ref()?)
+    let workflow = handoff.workflow.as_ref()?;
+    scope.run.progress.announce_state(&workflow.state);
+    workflow::progress(target, workflow)
+}
+
+/// Announces the progress of the holder's workflow, unless this run has announced the same state: every reply of a holder has it.
+pub(crate) async fn announce_progress(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
+    let Some(state) = handoff.workflow.as_ref().map(|workflow| workflow.state.as_str()) else {
+        return Ok(());
+    };
+    // Before a crash: the walk records each state that it announces, and the activation announces the first one.
+    let is_recorded =
+        |step: &Step| step.path.ends_with("/active") || (step.path.contains("/state:") && step.data == state);
+    if scope.run.progress.has_announced(state) || scope.run.recorder.steps.values().any(is_recorded) {
+        return Ok(());
+    }
+    let progress = progress_of(scope, handoff).into_iter().collect();
+    announce_once(scope, "progress", progress, Vec::new()).await
 }
 
 fn audit_entries(scope: &Scope, handoff: &HandoffSession, action: &str, decision: &str) -> Vec<AuditEntry> {
@@ -376,10 +394,16 @@ pub(crate) async fn announce_active(
 }
 
 /// Returns the records of [`announce_connecting`] and [`announce_active`] as one, for a handoff that is opened in this run.
-pub(crate) fn opened_record(scope: &Scope, handoff: &HandoffSession) -> Result<Record, Failure> {
+/// With `is_resumed`, the handoff goes on from another thread.
+pub(crate) fn opened_record(
+    scope: &Scope,
+    handoff: &HandoffSession,
+    is_resumed: bool,
+) -> Result<Record, Failure> {
     let target = scope.run.agents.get(&handoff.target_agent_id);
     let sentence = target.map(|target| connecting_message(target)).unwrap_or_default();
-    let mut active = vec![phase_event(handoff, HandoffPhase::Active, String::new())];
+    let resumed = target.filter(|_| is_resumed).map(|target| resumed_message(target)).unwrap_or_default();
+    let mut active = vec![phase_event(handoff, HandoffPhase::Active, resumed)];
     active.extend(progress_of(scope, handoff));
     let connecting = vec![phase_event(handoff, HandoffPhase::Connecting, sentence)];
     let connecting = notice(scope, "connecting", connecting, Vec::new())?;

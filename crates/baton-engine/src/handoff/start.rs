@@ -41,6 +41,8 @@ pub(crate) struct HandoffOffer {
     pub(crate) known: Map<String, Value>,
     /// The handoff that was paused for this one.
     pub(crate) paused: Option<HandoffId>,
+    /// The handoff of another thread that goes on in this one.
+    pub(crate) moved: Option<Box<HandoffSession>>,
 }
 
 /// Result of [`start`].
@@ -154,7 +156,8 @@ async fn open_session(
         handoffs: vec![opened],
         ..Record::default()
     };
-    scope.run.recorder.journal.commit(routing.and(messages::opened_record(scope, &lease.session())?)).await?;
+    let opened = messages::opened_record(scope, &lease.session(), offer.moved.is_some())?;
+    scope.run.recorder.journal.commit(routing.and(opened)).await?;
     log_started(&scope.run.caller.tenant, &lease.session());
     Ok(lease)
 }
@@ -176,6 +179,7 @@ fn stored_reason(scope: &Scope, offer: &HandoffOffer) -> String {
 pub(crate) fn new_lease(scope: &Scope, offer: &HandoffOffer) -> (HandoffLease, HandoffChange) {
     let lease = HandoffLease::opened(new_session(scope, offer), scope.run.policy.max_open_handoffs);
     let opened = lease.change(|handoff| {
+        handoff.workflow = offer.moved.as_ref().and_then(|moved| moved.workflow.clone());
         activate(handoff, &offer.target, &offer.known);
         handoff.notes.told = NotifiedParty::Person;
     });

@@ -149,6 +149,7 @@ impl<'a> WorkflowWalk<'a> {
     /// Record that announces the current state; empty if it was announced before a crash.
     fn announced(&mut self, kept: &WorkflowState) -> Result<Record, Failure> {
         self.states += 1;
+        self.place.run.progress.announce_state(&kept.state);
         let place = self.place.at(&format!("state:{}", self.states));
         if place.step().is_finished() {
             return Ok(Record::default());

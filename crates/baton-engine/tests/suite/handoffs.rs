@@ -2,6 +2,7 @@
 
 mod conflict;
 mod crashes;
+mod details;
 mod ends;
 mod outside;
 

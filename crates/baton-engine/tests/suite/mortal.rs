@@ -392,6 +392,10 @@ impl Handoffs for MortalTenant {
     fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.life.read(self.inner.handoffs(thread))
     }
+    fn resumable_handoffs_of(&self, user: &UserId) -> Pending<'_, Vec<HandoffSession>> {
+        self.life.read(self.inner.resumable_handoffs_of(user))
+    }
+
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.life.read(self.inner.resumable_handoffs(thread))
     }

@@ -105,7 +105,10 @@ pub(crate) fn read<'a>(machine: &Machine<'a>, topic: &Topic<'a>, words: &str) ->
             Meant::Skip(slot)
         }
         Topic::Value(slot) if asks_back(slot, words) => Meant::Help,
-        Topic::Value(slot) => wants_change(machine, &bare).unwrap_or_else(|| value(slot, words)),
+        Topic::Value(slot) => {
+            let other = wants_change(machine, &bare).or_else(|| with_choice(machine, slot, words));
+            other.unwrap_or_else(|| value(slot, words))
+        }
         Topic::Instead(_) if is(KEEP) => Meant::Keep,
         Topic::Instead(slot) => value(slot, words),
         Topic::Change(held, suspect) => change(machine, held, *suspect, words, &bare),
@@ -114,6 +117,35 @@ pub(crate) fn read<'a>(machine: &Machine<'a>, topic: &Topic<'a>, words: &str) ->
         Topic::Onward if is(GO_ON) => Meant::GoOn,
         Topic::Onward | Topic::Done => wants_change(machine, &bare).unwrap_or(Meant::Unclear),
     }
+}
+
+/// A free answer with a sentence that selects a choice of another open value: "I want to summarize my pages. Bullet points would be
+/// great."
+fn with_choice<'a>(machine: &Machine<'a>, slot: &'a Slot, words: &str) -> Option<Meant<'a>> {
+    if !slot.choices.is_empty() || words.contains('\n') {
+        return None;
+    }
+    let sentences: Vec<&str> =
+        words.split_inclusive(['.', '!']).map(str::trim).filter(|one| !one.is_empty()).collect();
+    let mut others =
+        machine.open().into_iter().filter(|other| other.key != slot.key && !other.choices.is_empty());
+    let (at, other, chosen) = others.find_map(|other| {
+        let is_chosen =
+            |sentence: &&str| is_preference(sentence) && choice(&other.choices, sentence).is_some();
+        let at = sentences.iter().position(is_chosen)?;
+        Some((at, other, choice(&other.choices, sentences[at])?))
+    })?;
+    let rest = sentences.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, sentence)| *sentence);
+    let rest = rest.collect::<Vec<_>>().join(" ");
+    let values = vec![(slot, rest.clone()), (other, other.choices[chosen].clone())];
+    (!rest.is_empty()).then_some(Meant::Values(values))
+}
+
+/// Whether a sentence says how something should be, and nothing else.
+fn is_preference(sentence: &str) -> bool {
+    const FORMS: &[&str] = &["would be", "please", "prefer", "id like", "should be", "make it"];
+    let padded = format!(" {} ", bare(sentence));
+    padded.split_whitespace().count() <= 10 && FORMS.iter().any(|form| padded.contains(&format!(" {form} ")))
 }
 
 /// An answer to the question for a value.

@@ -209,6 +209,9 @@ pub async fn c_16_what_was_left_can_be_resumed(store: &dyn Store) {
     );
     let second = to(&*tenant, &second, HandoffState::Error).await.unwrap();
     assert_eq!(tenant.resumable_handoffs(thread).await, Ok(vec![second.clone(), first.clone()]));
+    let of_user = tenant.resumable_handoffs_of(&first.user_id).await.map(|all| all.len());
+    assert_eq!(of_user, Ok(2), "K10: in any thread of the user");
+    assert_eq!(tenant.resumable_handoffs_of(&user("bob")).await, Ok(Vec::new()));
     let resumed = to(&*tenant, &first, HandoffState::Active).await.unwrap();
     assert_eq!((resumed.completed_at, &resumed.workflow), (None, &first.workflow));
     assert_eq!(tenant.thread(thread, None).await.unwrap().handoff, Some(resumed.handoff_id));

@@ -5,7 +5,7 @@
 //! - [`question`], [`creation`], [`leaving`]: the journeys without a model. [`scripted`]: the same with one, played by [`model`].
 //! - [`kills`]: the server dies on the way. [`pauses`]: the server is paused for longer than its lease. [`edges`], [`slowness`]: what
 //!   goes wrong otherwise. [`tenants`]: who may and who sees.
-//! - [`second_request`]: the person asks for something else meanwhile.
+//! - [`notion`]: the example of the seed. [`second_request`]: the person asks for something else meanwhile.
 //! - [`two_servers`]: the agent that makes skills is on another server.
 //! - [`conversations`]: whatever people say, the skill is valid.
 
@@ -15,6 +15,7 @@ mod edges;
 mod kills;
 mod leaving;
 mod model;
+mod notion;
 mod pauses;
 mod person;
 mod question;

@@ -38,6 +38,7 @@ impl TransferArguments {
             summary,
             known: self.context,
             paused: None,
+            moved: None,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{Setup, name};
 
 const QUESTION: &str = "You're currently in a skill creation session. Would you like to finish that first?";
 const OTHER: &str = "Help me debug my crashing service";
-const BEGIN: &str = "I want to create a skill that sends Slack alerts";
+pub(super) const BEGIN: &str = "I want to create a skill that sends Slack alerts";
 
 /// The name of a state, and its slots with their choices.
 type State<'a> = (&'a str, &'a [(&'a str, &'a [&'a str])]);
@@ -64,7 +64,7 @@ pub(super) fn three(model: &Scripted) -> Setup {
     Setup::new(model).agent(main).with("maker", maker).with("fixer", fixer)
 }
 
-fn offline() -> Setup {
+pub(super) fn offline() -> Setup {
     let mut setup = three(&Scripted::default());
     setup.models = ModelRegistry::new(ModelName::parse("offline").unwrap()).with_provider(Arc::new(Offline));
     setup

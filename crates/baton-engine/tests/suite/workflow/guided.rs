@@ -40,6 +40,9 @@ async fn j2_5_guided_workflow_from_request_to_return() {
         let ran = talk.say(words).await;
         steps.extend(progress(&ran.events).into_iter().map(|(step, label)| format!("{step} {label}")));
     }
+    // K7: every reply has the progress.
+    assert_eq!(steps.iter().filter(|step| *step == "1 Gathering").count(), 2, "{steps:?}");
+    steps.dedup();
     insta::assert_snapshot!(talk.said().await.join("\n\n---\n\n"));
     assert_eq!(steps, ["1 Gathering", "2 Triggers", "3 Writing", "4 Testing", "5 Complete"]);
     assert_eq!(calls.count(), [1, 1, 1]);

@@ -27,10 +27,10 @@ fn begin(ada: &Person) -> Turn {
 
 /// J2.5: where it is after each answer.
 const WAY: &[(&str, &str, &[&str])] = &[
-    ("steps", "Read the report\nWrite the alert\nSend it to the channel", &[]),
-    ("format", "message", &[]),
+    ("steps", "Read the report\nWrite the alert\nSend it to the channel", &["gathering_requirements"]),
+    ("format", "message", &["gathering_requirements"]),
     ("name", "Slack Alert", &["defining_triggers"]),
-    ("triggers", "alert the team on Slack; send a Slack alert", &[]),
+    ("triggers", "alert the team on Slack; send a Slack alert", &["defining_triggers"]),
     ("non_triggers", "summarize a Slack channel", &["generating_skill", "testing"]),
 ];
 

@@ -1,0 +1,110 @@
+//! Details of a conversation with a holder: unfinished work in a new thread, and the flags of a request.
+
+use baton_core::event::EventKind;
+use baton_core::store::HandoffState;
+use baton_core::{ThreadId, UserId};
+use baton_engine::StartHandoff;
+
+use super::Talk;
+use super::conflict::{BEGIN, offline};
+
+const WELCOME: &str = "Welcome back! Would you like to continue creating your Slack alert skill?";
+
+/// The same user in another thread.
+fn elsewhere(talk: &Talk, number: u8) -> Talk {
+    let mut request = talk.request.clone();
+    let id = format!("550e8400-e29b-41d4-a716-4466554400{number:02}");
+    request.caller.thread_id = ThreadId::parse(&id).unwrap();
+    Talk { engine: std::sync::Arc::clone(&talk.engine), request }
+}
+
+/// K9, K10, C-15: a new thread offers the unfinished work once, and goes on with it.
+#[tokio::test]
+async fn k_10_unfinished_work_is_offered_in_a_new_thread() {
+    let talk = Talk::new(offline()).await;
+    for words in [BEGIN, "Read the report", "cancel"] {
+        talk.say(words).await;
+    }
+    let mut stranger = elsewhere(&talk, 2);
+    stranger.request.caller.user = UserId::parse("bob").unwrap();
+    assert_ne!(stranger.say("Hello").await.answer(), WELCOME, "only the same user");
+    let (next, third) = (elsewhere(&talk, 3), elsewhere(&talk, 4));
+    let asked = next.say("Hello").await;
+    assert_eq!(asked.answer(), WELCOME, "{}", asked.log());
+    assert_ne!(third.say("Hello").await.answer(), WELCOME, "only once");
+    let resumed = next.say("yes").await;
+    assert!(resumed.answer().contains("- Steps: Read the report"), "{}", resumed.log());
+    assert!(
+        resumed.answer().ends_with("What is the format? You can choose bullets or table."),
+        "{}",
+        resumed.answer()
+    );
+    assert_eq!(next.holder().await, "maker");
+    assert_eq!(talk.store().resumable_handoffs(talk.request.caller.thread_id).await.unwrap(), []);
+    for words in ["table", "Slack Alert"] {
+        next.say(words).await;
+    }
+    let said = next.said().await;
+    assert_eq!(said.last().unwrap(), "a: Great, your 'Slack Alert' skill is now active.");
+}
+
+/// K10: without unfinished work, a greeting is answered as usual; the message may also name the work.
+#[tokio::test]
+async fn k_10_continue_names_the_work_in_a_new_thread() {
+    let talk = Talk::new(offline()).await;
+    assert_ne!(talk.say("Hello").await.answer(), WELCOME);
+    for words in [BEGIN, "cancel"] {
+        talk.say(words).await;
+    }
+    let next = elsewhere(&talk, 5);
+    assert!(next.say("continue creating the skill").await.answer().contains("- Purpose: sends Slack alerts"));
+    assert_eq!(next.holder().await, "maker");
+}
+
+/// C-28: nobody speaks when the return is not expected.
+#[tokio::test]
+async fn c_28_return_that_is_not_expected_is_silent() {
+    let talk = Talk::new(offline()).await;
+    talk.say("I have an idea").await;
+    let request = StartHandoff { return_expected: false, ..talk.asking_for("maker") };
+    talk.engine.start_handoff(request).await.unwrap();
+    talk.rest().await;
+    let before = talk.said().await.len();
+    let left = talk.say("cancel").await;
+    assert_eq!(left.end.answer, None, "{}", left.log());
+    assert_eq!(talk.said().await.len(), before + 1, "only the word of the user");
+    assert_eq!(talk.holder().await, "a");
+}
+
+/// C-28: what was collected is dropped with the handoff, and nothing promises that it was saved.
+#[tokio::test]
+async fn c_28_state_that_is_not_preserved_is_dropped() {
+    let talk = Talk::new(offline()).await;
+    talk.say("I have an idea").await;
+    let request = StartHandoff { preserve_state: false, ..talk.asking_for("maker") };
+    talk.engine.start_handoff(request).await.unwrap();
+    talk.rest().await;
+    talk.say("It sends alerts").await;
+    let left = talk.say("cancel").await;
+    assert_eq!(left.answer(), "What can I do for you?");
+    let thread = talk.request.caller.thread_id;
+    let handoff = talk.store().handoffs(thread).await.unwrap().pop().unwrap();
+    assert_eq!((handoff.state, handoff.workflow), (HandoffState::Cancelled, None));
+    assert_eq!(talk.store().resumable_handoffs(thread).await.unwrap(), []);
+    talk.say("continue").await;
+    assert_eq!(talk.holder().await, "a");
+}
+
+/// K7: every reply of a holder has its progress.
+#[tokio::test]
+async fn k_7_progress_accompanies_every_reply() {
+    let talk = Talk::new(offline()).await;
+    for words in [BEGIN, "Read the report", "Help me debug my crashing service", "yes", "table"] {
+        let ran = talk.say(words).await;
+        let progress = ran
+            .events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::Progress { step: 1, total: 2, .. }));
+        assert_eq!(progress.count(), 1, "{words}: {}", ran.log());
+    }
+}
