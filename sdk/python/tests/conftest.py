@@ -18,6 +18,7 @@ class Site:
         self._closed: List[Any] = [self.server, self.model]
 
     def client(self, api_key: str | None = None, url: str | None = None, **options: Any) -> baton.Client:
+        options.setdefault("run_timeout", 150)
         client = baton.Client(url or self.server.url, api_key, backoff=0.01, **options)
         self._closed.insert(0, client)
         return client
