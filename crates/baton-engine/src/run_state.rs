@@ -23,6 +23,7 @@ use crate::classifier::{self, Classification};
 use crate::extensions::Extensions;
 use crate::hops::OpenHops;
 use crate::journal::Journal;
+use crate::learning::ExperienceCache;
 use crate::lease::HandoffLease;
 use crate::ledger::Ledger;
 use crate::models::ModelRegistry;
@@ -49,6 +50,7 @@ pub struct RunState {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) experience: Arc<ExperienceCache>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) store: Arc<dyn TenantStore>,
     pub(crate) recorder: Recorder,
@@ -74,6 +76,7 @@ pub(crate) struct RequestContext {
     pub(crate) said_at: Timestamp,
     asked: Mutex<Option<AskedMessage>>,
     query_class: OnceLock<String>,
+    fingerprint: OnceLock<u64>,
 }
 
 /// Where a run records what it does, and what earlier attempts of it recorded.
@@ -132,6 +135,7 @@ pub(crate) struct RunResources {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) experience: Arc<ExperienceCache>,
     pub(crate) storage: Arc<Storage>,
 }
 
@@ -164,6 +168,7 @@ impl RunState {
             models,
             extensions,
             recounted,
+            experience,
             storage,
             store,
             recorder,
@@ -177,6 +182,11 @@ impl RunState {
     /// The domain of the request, by which hops are compared. It is computed once.
     pub(crate) fn query_class(&self) -> &str {
         self.request.query_class(&self.agents)
+    }
+
+    /// The fingerprint of the request, by which repeated ones are found. It is computed once.
+    pub(crate) fn request_fingerprint(&self) -> u64 {
+        *self.request.fingerprint.get_or_init(|| classifier::fingerprint(&self.request.words()))
     }
 
     /// The agent that held the thread by a handoff when the run was claimed.
@@ -195,6 +205,7 @@ impl RequestContext {
             said_at: run.created_at,
             asked: Mutex::default(),
             query_class: OnceLock::new(),
+            fingerprint: OnceLock::new(),
         }
     }
 

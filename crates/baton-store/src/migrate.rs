@@ -19,6 +19,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0008_file_bytes.sql"),
     include_str!("../schema/0009_audit_names_signed.sql"),
     include_str!("../schema/0010_hops.sql"),
+    include_str!("../schema/0011_learning.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.
