@@ -108,6 +108,7 @@ pub(crate) fn declined_handoff(scope: &Scope, target: &Agent, reason: &str) -> R
         cost: Usd::from_nanos(0),
         // The same after a crash.
         at: scope.run.request.said_at,
+        request: scope.run.request_fingerprint(),
     };
     Record { hops: vec![hop], ..Record::default() }
 }

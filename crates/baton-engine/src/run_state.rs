@@ -155,7 +155,7 @@ impl RunState {
         tokens: CancelTokens,
     ) -> Self {
         let Before { steps, rows, handoff } = before;
-        let RunResources { agents, policy, models, extensions, recounted, storage } = resources;
+        let RunResources { agents, policy, models, extensions, recounted, experience, storage } = resources;
         let user = run.user_id.clone();
         let (progress, waits) = (RunProgress::after(run, &steps), RunWaits::after(&steps));
         let recorder = Recorder::new(journal, steps, rows, extensions.shown_output_bytes);
