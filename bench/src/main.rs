@@ -9,6 +9,7 @@ mod attacks;
 mod cpu;
 mod floor;
 mod handoffs;
+mod learning;
 mod patterns;
 mod provider;
 mod server;
@@ -25,6 +26,7 @@ const BENCHES: &[Bench] = &[
     ("turns", turns::run),
     ("patterns", patterns::run),
     ("handoffs", handoffs::run),
+    ("learning", learning::run),
     ("approvals", approvals::run),
     ("store", store::run),
     ("server", server::run),

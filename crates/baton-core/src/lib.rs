@@ -37,6 +37,7 @@ pub mod duration;
 pub mod event;
 pub mod hash;
 pub mod id;
+pub mod learning;
 pub mod ledger;
 pub mod message;
 pub mod model;

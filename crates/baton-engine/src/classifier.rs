@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::AgentName;
 use baton_core::agent::Agent;
+use baton_core::learning::request_fingerprint;
 use baton_core::store::GENERAL_CLASS;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +64,12 @@ pub fn choose(agents: &Agents, message: &str, fallback: &AgentName, threshold: f
 /// The domain of a message: the name of the agent that matches it best, or [`GENERAL`].
 pub fn domain(agents: &Agents, message: &str) -> String {
     classify(agents, message).map_or_else(|| GENERAL.to_owned(), |class| class.domain)
+}
+
+/// The fingerprint of the message's significant words, by which a repeated request is recognized.
+pub(crate) fn fingerprint(message: &str) -> u64 {
+    let words = Words::of(&message[..message.floor_char_boundary(MAX_BYTES)]).significant;
+    request_fingerprint(&words.iter().map(String::as_str))
 }
 
 /// Whether the message contains one of the triggers.

@@ -15,6 +15,7 @@ use crate::agents::Agents;
 use crate::extensions::Extensions;
 use crate::failure::Failure;
 use crate::heartbeat::{HeartbeatConfig, ProcessHeartbeat};
+use crate::learning::ExperienceCache;
 use crate::lifecycle::RetentionSettings;
 use crate::live::ThreadChannels;
 use crate::models::ModelRegistry;
@@ -75,6 +76,7 @@ pub struct Engine {
     pub(crate) lease: ProcessHeartbeat,
     /// Shared by all runs.
     recounted: Arc<RecountedAccounts>,
+    experience: Arc<ExperienceCache>,
     storage: Arc<Storage>,
 }
 
@@ -82,7 +84,8 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let (workers, lease) = (Workers::default(), ProcessHeartbeat::default());
         let storage = Arc::new(Storage::new(parts.storage));
-        Arc::new(Self { parts, workers, lease, recounted: Arc::default(), storage })
+        let (recounted, experience) = (Arc::default(), Arc::default());
+        Arc::new(Self { parts, workers, lease, recounted, experience, storage })
     }
 
     /// What a new run shares with the others of its tenant.
@@ -93,6 +96,7 @@ impl Engine {
             models: Arc::clone(self.models(tenant)),
             extensions: Arc::clone(&self.parts.extensions),
             recounted: Arc::clone(&self.recounted),
+            experience: Arc::clone(&self.experience),
             storage: Arc::clone(&self.storage),
         }
     }

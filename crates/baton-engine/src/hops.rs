@@ -64,6 +64,7 @@ pub(crate) fn finish(scope: &Scope, sent: &InputSource, result: &Result<Outcome,
     let latency = scope.session.elapsed(&scope.run.recorder.prior_durations);
     Some(Hop {
         query_class: scope.run.query_class().to_owned(),
+        request: scope.run.request_fingerprint(),
         outcome: outcome(result),
         latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
         cost: scope.run.recorder.ledger.spent(scope.path()).cost.known_part(),
@@ -81,6 +82,7 @@ pub(crate) fn unfinished(run: &RunState, status: RunStatus) -> Record {
         let latency = now.duration_since(hop.at);
         Hop {
             query_class: run.query_class().to_owned(),
+            request: run.request_fingerprint(),
             outcome,
             latency_ms: u64::try_from(latency.as_millis()).unwrap_or(0),
             cost: run.recorder.ledger.spent(&path).cost.known_part(),
@@ -106,6 +108,7 @@ pub(crate) fn declined_handoff(scope: &Scope, target: &Agent, reason: &str) -> R
         cost: Usd::from_nanos(0),
         // The same after a crash.
         at: scope.run.request.said_at,
+        request: scope.run.request_fingerprint(),
     };
     Record { hops: vec![hop], ..Record::default() }
 }
@@ -126,6 +129,7 @@ fn new_hop(scope: &Scope, sent: &InputSource) -> Option<Hop> {
         latency_ms: 0,
         cost: Usd::from_nanos(0),
         at: scope.session.started_at,
+        request: 0,
     })
 }
 

@@ -69,6 +69,7 @@ mod intent;
 mod invocation;
 mod journal;
 mod json;
+pub mod learning;
 mod lease;
 pub mod ledger;
 pub mod lifecycle;

@@ -20,6 +20,8 @@ pub struct Policy {
     pub offer_custom_agents: bool,
     /// Whether agents may pass the baton to another agent.
     pub transfers: Switch,
+    /// Whether prompts of routers and main agents get hints from experience.
+    pub learning: Switch,
     /// Sub-agents that one call of `delegate` runs at the same time.
     pub max_concurrent_delegations: u32,
     /// Live children of one session, however they were invoked.
@@ -61,6 +63,7 @@ impl Default for Policy {
             agent_tool: Switch::On,
             offer_custom_agents: false,
             transfers: Switch::On,
+            learning: Switch::Off,
             max_concurrent_delegations: 5,
             max_live_children: 16,
             sub_agent_max_steps: 30,

@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::guard::GuardSide;
 use crate::guardrails;
 use crate::input::Input;
+use crate::learning;
 use crate::outcome::{Answer, Outcome, RecordedSession};
 use crate::patterns::calling::targets;
 use crate::patterns::chain::Chain;
@@ -139,7 +140,7 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
         scope.models().learn(scope.agent()).await;
     }
     targets::record_denied_delegation(scope).await?;
-    let advised_input = advisors::consult(scope, input).await?;
+    let mut advised_input = advisors::consult(scope, input).await?;
     if is_remote {
         return Box::pin(remote::session::run(scope, &advised_input)).await;
     }
@@ -155,6 +156,7 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if scope.session.lease.is_some() {
         Box::pin(workflow::run_automatic_steps(scope)).await?;
     }
+    Box::pin(learning::add_hint_for_main(scope, &mut advised_input)).await?;
     let spec = SessionSpec::new(scope, &advised_input, patterns::tools(scope, input));
     Ok(session::run_session(scope, spec).await?.outcome(scope))
 }

@@ -23,6 +23,7 @@ use crate::classifier::{self, Classification};
 use crate::extensions::Extensions;
 use crate::hops::OpenHops;
 use crate::journal::Journal;
+use crate::learning::ExperienceCache;
 use crate::lease::HandoffLease;
 use crate::ledger::Ledger;
 use crate::models::ModelRegistry;
@@ -49,6 +50,7 @@ pub struct RunState {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) experience: Arc<ExperienceCache>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) store: Arc<dyn TenantStore>,
     pub(crate) recorder: Recorder,
@@ -74,6 +76,7 @@ pub(crate) struct RequestContext {
     pub(crate) said_at: Timestamp,
     asked: Mutex<Option<AskedMessage>>,
     query_class: OnceLock<String>,
+    fingerprint: OnceLock<u64>,
 }
 
 /// Where a run records what it does, and what earlier attempts of it recorded.
@@ -134,6 +137,7 @@ pub(crate) struct RunResources {
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) recounted: Arc<RecountedAccounts>,
+    pub(crate) experience: Arc<ExperienceCache>,
     pub(crate) storage: Arc<Storage>,
 }
 
@@ -153,7 +157,7 @@ impl RunState {
         tokens: CancelTokens,
     ) -> Self {
         let Before { steps, rows, handoff } = before;
-        let RunResources { agents, policy, models, extensions, recounted, storage } = resources;
+        let RunResources { agents, policy, models, extensions, recounted, experience, storage } = resources;
         let user = run.user_id.clone();
         let (progress, waits) = (RunProgress::after(run, &steps), RunWaits::after(&steps));
         let recorder = Recorder::new(journal, steps, rows, extensions.shown_output_bytes);
@@ -166,6 +170,7 @@ impl RunState {
             models,
             extensions,
             recounted,
+            experience,
             storage,
             store,
             recorder,
@@ -179,6 +184,11 @@ impl RunState {
     /// The domain of the request, by which hops are compared. It is computed once.
     pub(crate) fn query_class(&self) -> &str {
         self.request.query_class(&self.agents)
+    }
+
+    /// The fingerprint of the request, by which repeated ones are found. It is computed once.
+    pub(crate) fn request_fingerprint(&self) -> u64 {
+        *self.request.fingerprint.get_or_init(|| classifier::fingerprint(&self.request.words()))
     }
 
     /// The agent that held the thread by a handoff when the run was claimed.
@@ -197,6 +207,7 @@ impl RequestContext {
             said_at: run.created_at,
             asked: Mutex::default(),
             query_class: OnceLock::new(),
+            fingerprint: OnceLock::new(),
         }
     }
 

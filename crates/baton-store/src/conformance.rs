@@ -32,6 +32,7 @@ pub mod handoffs;
 pub mod history;
 pub mod isolation;
 pub mod keys;
+pub mod learning;
 pub mod lifecycle;
 pub mod limiting;
 pub mod notifications;
@@ -199,6 +200,9 @@ macro_rules! each_property {
             skills::a8_skills_and_drafts_belong_to_their_tenant,
             skills::skills_and_drafts_are_limited_in_number,
             skills::a_skill_is_audited_with_its_effect,
+            learning::outcomes_are_counted,
+            learning::ratings_correct_what_was_counted,
+            learning::a_repeated_request_was_not_served,
             ways::a_hop_counts_once,
             ways::the_most_frequent_way_comes_first,
             ways::settled_hops_stay_in_the_sums,

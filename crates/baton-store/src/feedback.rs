@@ -79,10 +79,20 @@ async fn put(tx: &Tx<'_>, thread: ThreadId, new: &Feedback) -> Result<(), StoreE
     if ratings == (0, 0) {
         return Ok(());
     }
-    for way in patterns::settled_of_run(tx, number, run).await? {
+    let settled = patterns::settled_of_run(tx, number, run).await?;
+    if settled.is_empty() {
+        return Ok(());
+    }
+    for way in settled {
         tx.to_close().count(way, Count { ratings, ..Count::default() });
     }
-    Ok(())
+    let (good, bad) =
+        of_runs(tx, BTreeSet::from([run.as_uuid()])).await?.remove(&run.as_uuid()).unwrap_or_default();
+    match (good - ratings.0 >= bad - ratings.1, good >= bad) {
+        (true, false) => patterns::correct(tx, number, run, -1).await,
+        (false, true) => patterns::correct(tx, number, run, 1).await,
+        _ => Ok(()),
+    }
 }
 
 const OF_MESSAGE: &str = "SELECT message_id, user_id, rating, comment, at

@@ -21,6 +21,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0010_hops.sql"),
     include_str!("../schema/0011_embeddings.sql"),
     include_str!("../schema/0012_left_handoffs.sql"),
+    include_str!("../schema/0013_learning.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.

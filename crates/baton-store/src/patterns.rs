@@ -3,12 +3,14 @@
 //! An append only inserts hops. [`settle`] adds them to the sums of `patterns` later, so that runs of one tenant do not update the
 //! same rows. Until then they are in the index `hops_unsettled`, and [`patterns`] adds them to what it returns.
 
+mod experience;
 mod settle;
 mod ways;
 
 use std::collections::BTreeMap;
 
 use baton_core::choice::Choice as _;
+use baton_core::learning::Experience;
 use baton_core::store::{Hop, HopKind, HopOutcome, Pattern, Patterns, Pending, micros};
 use baton_core::{RunId, StoreError, ThreadId, Usd};
 use jiff::Timestamp;
@@ -20,6 +22,7 @@ use crate::tenant::Tenant;
 use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params, row_values};
+pub(crate) use experience::correct;
 pub(crate) use settle::settle_thread;
 pub(crate) use ways::{Count, PatternKey, add, settled_of_run};
 
@@ -50,6 +53,10 @@ impl Patterns for Tenant {
         self.read((), |tx, ()| Box::pin(patterns(tx)))
     }
 
+    fn experience(&self) -> Pending<'_, Vec<Experience>> {
+        self.read((), |tx, ()| Box::pin(experience::experience(tx)))
+    }
+
     fn settle_hops(&self, before: Timestamp, limit: u32) -> Pending<'_, u64> {
         Box::pin(async move {
             let until = self
@@ -76,6 +83,7 @@ static INSERT: Insert = Insert::new(
         ("latency_ms", ColumnKind::Int),
         ("cost_nanos", ColumnKind::Int),
         ("settled", ColumnKind::Int),
+        ("request", ColumnKind::Int),
     ],
     "ON CONFLICT (tenant, thread_number, at, hop_id) DO NOTHING",
 );
@@ -83,8 +91,8 @@ static INSERT: Insert = Insert::new(
 /// A handoff that ended, was resumed and ends again stays one hop, whose outcome is that of its last end.
 const PUT: &str = "
     INSERT INTO hops (tenant, thread_number, at, hop_id, run_id, kind, source, target, reason, query_class, outcome,
-        latency_ms, cost_nanos, settled)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+        latency_ms, cost_nanos, settled, request)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (tenant, thread_number, at, hop_id) DO UPDATE
     SET outcome = excluded.outcome, latency_ms = excluded.latency_ms, cost_nanos = excluded.cost_nanos";
 
@@ -140,12 +148,12 @@ fn values(thread: u64, hop: &Hop) -> Vec<SqlValue> {
     let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
     let run = hop.run_id.map_or(Uuid::nil(), RunId::as_uuid);
     let mut values = row_values![thread, hop.at, hop.hop_id, run, kind, from, to, reason, class];
-    values.extend(row_values![outcome, latency_ms, cost_nanos, 0_i64]);
+    values.extend(row_values![outcome, latency_ms, cost_nanos, 0_i64, hop.request.cast_signed()]);
     values
 }
 
 const LAST_HOPS: &str =
-    "SELECT hop_id, run_id, kind, source, target, reason, query_class, outcome, latency_ms, cost_nanos, at
+    "SELECT hop_id, run_id, kind, source, target, reason, query_class, outcome, latency_ms, cost_nanos, at, request
     FROM hops
     WHERE tenant = $1 AND thread_number = $2
     ORDER BY at DESC, hop_id DESC
@@ -171,6 +179,7 @@ fn read_hop(thread_id: ThreadId, row: &Row) -> Result<Hop, StoreError> {
         latency_ms: row.count(8)?,
         cost: Usd::from_nanos(row.int(9)?),
         at: row.time(10)?,
+        request: row.int(11)?.cast_unsigned(),
     })
 }
 

@@ -261,6 +261,7 @@ mode = "open"
 [features]
 transfers = true
 agent_tool = true
+learning = false
 [orchestration]
 max_concurrent_delegations = 5
 sub_agent_max_steps = 30

@@ -260,6 +260,7 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
     Ok(Policy {
         agent_tool: switch(&config.features.agent_tool),
         transfers: switch(&config.features.transfers),
+        learning: switch(&config.features.learning),
         max_concurrent_delegations: orchestration.max_concurrent_delegations,
         max_live_children: orchestration.max_live_children,
         sub_agent_max_steps: sub_agents.orchestration.sub_agent_max_steps,

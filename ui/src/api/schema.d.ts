@@ -320,8 +320,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which ways batons take between agents and how well they end, across all threads of the tenant
-         * @description The most frequent come first, and all come at once.
+         * How agents involve each other and how well that ends, across all threads of the tenant, and which agent serves which kind of request
+         *     best
+         * @description All come at once.
          */
         get: operations["list_patterns"];
         put?: never;
@@ -1683,6 +1684,15 @@ export interface components {
             success: boolean;
             to: string;
         };
+        /** @description How well agents serve one kind of request. Evidence counts half after a week. */
+        Insight: {
+            /** @description The best first. */
+            agents: components["schemas"]["ServedView"][];
+            /** @description What the requests are about: the agent whose description they match best, or `general`. */
+            query_class: string;
+            /** @description `billing questions: billing 94% of 31, support 62% of 40` */
+            text: string;
+        };
         /**
          * @description Whether a key works.
          * @enum {string}
@@ -2064,43 +2074,6 @@ export interface components {
             }[];
             next_cursor?: string | null;
         };
-        /** @description A piece of a list. There is more when `next_cursor` is there. */
-        Listed_Way: {
-            data: {
-                /**
-                 * Format: double
-                 * @description Of what is known.
-                 */
-                average_cost_usd: number;
-                /** Format: int64 */
-                average_latency_ms: number;
-                /** Format: int64 */
-                count: number;
-                /** Format: int64 */
-                disliked: number;
-                from: string;
-                /** @enum {string} */
-                kind: "transfer" | "route" | "chain" | "handoff" | "delegation" | "advice" | "team";
-                /** Format: date-time */
-                last_at: string;
-                /**
-                 * Format: int64
-                 * @description Ratings of answers in whose runs it was taken.
-                 */
-                liked: number;
-                /** @description What the questions were about. */
-                query_class: string;
-                /**
-                 * Format: double
-                 * @description From 0 to 1.
-                 */
-                success_rate: number;
-                /** Format: int64 */
-                successes: number;
-                to: string;
-            }[];
-            next_cursor?: string | null;
-        };
         McpServerView: {
             /** @description Why the last start failed; with `metrics:read` only. */
             error?: string;
@@ -2255,6 +2228,14 @@ export interface components {
             state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
             /** @description Who got it. */
             to: string;
+        };
+        /** @description What was learnt, across all threads. There is one page. */
+        PatternsView: {
+            /** @description Most frequent first. */
+            data: components["schemas"]["Way"][];
+            /** @description How well agents serve kinds of requests, those with most evidence first. */
+            insights: components["schemas"]["Insight"][];
+            next_cursor?: string | null;
         };
         /** @description Lines and columns count from 1, columns in characters. */
         PlaceView: {
@@ -2524,6 +2505,25 @@ export interface components {
              * @description Milliseconds until a client that was cut off comes back.
              */
             retry?: number;
+        };
+        /** @description How well an agent serves a kind of request. */
+        ServedView: {
+            agent: string;
+            /**
+             * Format: double
+             * @description Of what is known.
+             */
+            average_cost_usd: number;
+            /**
+             * Format: int64
+             * @description How often the agent was chosen, decayed and rounded.
+             */
+            of: number;
+            /**
+             * Format: double
+             * @description From 0 to 1. A request is served if it was completed, not rated badly more often than well, and not asked again soon.
+             */
+            success_rate: number;
         };
         /** @description One agent's part in a run, with those it involved. */
         SessionView: {
@@ -3775,7 +3775,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listed_Way"];
+                    "application/json": components["schemas"]["PatternsView"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

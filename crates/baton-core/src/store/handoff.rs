@@ -112,6 +112,7 @@ impl HandoffSession {
             latency_ms: u64::try_from(lasted.as_millis()).unwrap_or(0),
             cost: Usd::from_nanos(0),
             at: self.started_at,
+            request: origin.map_or(0, |origin| origin.request),
         };
         (hop, (!self.state.is_open()).then_some(outcome))
     }
@@ -218,6 +219,9 @@ pub struct HandoffOrigin {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened_in: Option<(RunId, String)>,
     pub query_class: String,
+    /// The fingerprint of the request.
+    #[serde(default)]
+    pub request: u64,
 }
 
 /// A request for something else than the work of the agent that holds the thread.

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::choices;
 use crate::id::{AgentName, RunId, ThreadId};
+use crate::learning::Experience;
 use crate::ledger::LedgerRow;
 use crate::money::Usd;
 use crate::store::Pending;
@@ -84,6 +85,9 @@ pub struct Hop {
     pub cost: Usd,
     /// When it began.
     pub at: Timestamp,
+    /// See [`request_fingerprint`](crate::learning::request_fingerprint).
+    #[serde(skip)]
+    pub request: u64,
 }
 
 impl Hop {
@@ -117,6 +121,7 @@ impl Hop {
                 latency_ms: 0,
                 cost: Usd::from_nanos(0),
                 at: step.at,
+                request: 0,
             };
             Some((step.path.clone(), hop))
         });
@@ -184,7 +189,10 @@ pub trait Patterns: Send + Sync {
     /// The sums over all hops of the tenant, most frequent first.
     fn patterns(&self) -> Pending<'_, Vec<Pattern>>;
 
-    /// Moves hops that began before this time to the stored sums, the oldest first and `limit` at most. Returns how many. The result
-    /// of [`Patterns::patterns`] stays the same, and takes less to compute.
+    /// How well each agent serves each kind of request. Recent hops are included, those of other tenants never.
+    fn experience(&self) -> Pending<'_, Vec<Experience>>;
+
+    /// Moves hops that began before this time to the stored sums, the oldest first and about `limit`. Returns how many. The results
+    /// of [`Patterns::patterns`] and [`Patterns::experience`] stay the same, and take less to compute.
     fn settle_hops(&self, before: Timestamp, limit: u32) -> Pending<'_, u64>;
 }

@@ -124,6 +124,7 @@ impl Engine {
             latency_ms: 0,
             cost: Usd::from_nanos(0),
             at: Timestamp::now(),
+            request: classifier::fingerprint(&request.context_summary),
         };
         match store.record_hop(hop).await {
             // There is no conversation yet, so there is nothing to record it in.
@@ -186,6 +187,7 @@ impl Engine {
             origin: Some(Box::new(HandoffOrigin {
                 opened_in: None,
                 query_class: classifier::domain(&self.agents(store.tenant()), &summary),
+                request: classifier::fingerprint(&summary),
             })),
             ..HandoffNotes::default()
         };

@@ -144,6 +144,7 @@ async fn open_session(
     let origin = HandoffOrigin {
         opened_in: Some((scope.run.run_id, child.path().to_owned())),
         query_class: scope.run.query_class().to_owned(),
+        request: scope.run.request_fingerprint(),
     };
     let opened = lease.change(|handoff| handoff.notes.origin = Some(Box::new(origin)));
     let id = opened.session.handoff_id;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use baton_core::AgentName;
 use baton_core::agent::{Agent, PlanningStrategy, Router, RoutingMode};
 use baton_core::message::Part;
 
@@ -12,6 +13,7 @@ use self::routing_words::RoutingWords;
 use crate::engine_tool::{CallSite, EngineTool};
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::learning;
 use crate::outcome::Outcome;
 use crate::patterns;
 use crate::scope::Scope;
@@ -54,7 +56,9 @@ async fn choose(
     destinations: &Arc<Destinations>,
     advised_input: &Input,
 ) -> Result<SessionEnd, Failure> {
-    let (session_scope, spec) = router_session(scope, router, destinations, advised_input);
+    let (session_scope, mut spec) = router_session(scope, router, destinations, advised_input);
+    let candidates: Vec<AgentName> = destinations.all().iter().map(|agent| agent.name.clone()).collect();
+    learning::add_hint(scope, &candidates, &mut spec.input).await?;
     session::run_session(&session_scope, spec).await
 }
 

@@ -20,6 +20,7 @@ mod guardrails;
 mod handoffs;
 mod hops;
 mod interop;
+mod learning;
 mod limits;
 mod listening;
 mod masked_teams;

@@ -487,6 +487,9 @@ impl Patterns for MortalTenant {
     fn patterns(&self) -> Pending<'_, Vec<Pattern>> {
         self.life.read(self.inner.patterns())
     }
+    fn experience(&self) -> Pending<'_, Vec<baton_core::learning::Experience>> {
+        self.life.read(self.inner.experience())
+    }
     fn settle_hops(&self, before: Timestamp, limit: u32) -> Pending<'_, u64> {
         Box::pin(async move { self.life.write(|| self.inner.settle_hops(before, limit)).await })
     }

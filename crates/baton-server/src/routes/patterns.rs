@@ -2,24 +2,25 @@
 
 use axum::Json;
 use axum::extract::State;
+use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::identity::Caller;
 use crate::problem::ApiResult;
-use crate::wire::page::Listed;
-use crate::wire::pattern::{self, Way};
+use crate::wire::pattern::{self, PatternsView};
 
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_patterns))
 }
 
-/// Which ways batons take between agents and how well they end, across all threads of the tenant. The most frequent come first, and
-/// all come at once.
-#[utoipa::path(get, path = "/api/v1/patterns", tag = "insight", responses((status = 200, body = Listed<Way>)),
+/// How agents involve each other and how well that ends, across all threads of the tenant, and which agent serves which kind of request
+/// best. All come at once.
+#[utoipa::path(get, path = "/api/v1/patterns", tag = "insight", responses((status = 200, body = PatternsView)),
     extensions(("x-permission" = json!("trace:read"))))]
-async fn list_patterns(State(app): State<App>, caller: Caller) -> ApiResult<Json<Listed<Way>>> {
-    let patterns = app.data(&caller).patterns().await?;
-    Ok(Json(pattern::document(&patterns)))
+async fn list_patterns(State(app): State<App>, caller: Caller) -> ApiResult<Json<PatternsView>> {
+    let data = app.data(&caller);
+    let (patterns, known) = (data.patterns().await?, data.experience().await?);
+    Ok(Json(pattern::document(&patterns, &known, Timestamp::now())))
 }

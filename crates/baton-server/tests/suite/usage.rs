@@ -151,6 +151,7 @@ async fn the_ways_of_the_baton_are_listed_with_how_well_they_end() {
             latency_ms: 40,
             cost: Usd::from_nanos(500_000_000),
             at: Timestamp::now(),
+            request: 0,
         };
         data.record_hop(hop).await.unwrap();
     }

@@ -165,6 +165,7 @@ pub(super) fn hop(owned: &Owned) -> Hop {
         latency_ms: 40,
         cost: Usd::from_nanos(9),
         at: now(),
+        request: 0,
     }
 }
 

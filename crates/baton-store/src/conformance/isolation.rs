@@ -134,6 +134,7 @@ pub async fn a17_lists_hold_nothing_of_another_tenant(store: &dyn Store) {
     assert_eq!(mine.approvals(ApprovalQuery::default(), page(10)).await.unwrap().data, []);
     assert_eq!(mine.audit(AuditQuery::default(), page(10)).await.unwrap().data, []);
     assert_eq!(mine.patterns().await.unwrap(), []);
+    assert_eq!(mine.experience().await.unwrap(), []);
     for by in [UsageBy::Agent, UsageBy::User, UsageBy::Model, UsageBy::Day] {
         let all = UsageQuery { by, user_id: None, since: None, until: None };
         assert_eq!(mine.usage(all.clone()).await.unwrap(), []);

@@ -6,6 +6,7 @@ use baton_core::StoreError;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::experience::{self, Lesson, Requests};
 use super::ways::{Count, PatternKey};
 use crate::feedback;
 use crate::tx::Tx;
@@ -23,7 +24,7 @@ type Rated = HashSet<(Uuid, PatternKey)>;
 
 macro_rules! columns {
     () => {
-        "kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at"
+        "kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at, request"
     };
 }
 
@@ -86,8 +87,9 @@ pub(super) async fn until(tx: &Tx<'_>, before: Timestamp, limit: u32) -> Result<
 
 pub(super) async fn settle(tx: &Tx<'_>, until: i64) -> Result<u64, StoreError> {
     let rated = rated(&tx.query(RATED, params![until]).await?)?;
+    let requests = Requests::until(tx, until).await?;
     let hops = tx.query(SETTLE, params![until]).await?;
-    add_to_sums(tx, &hops, rated).await?;
+    add_to_sums(tx, &hops, rated, &requests).await?;
     Ok(hops.len() as u64)
 }
 
@@ -101,18 +103,21 @@ const SETTLE_THREAD: &str = concat!(
 pub(crate) async fn settle_thread(tx: &Tx<'_>, thread: u64) -> Result<(), StoreError> {
     let rated = rated(&tx.query(RATED_OF_THREAD, params![thread]).await?)?;
     let hops = tx.query(SETTLE_THREAD, params![thread]).await?;
-    add_to_sums(tx, &hops, rated).await
+    // Those of the thread are gone: whether one repeats another is not known any more.
+    add_to_sums(tx, &hops, rated, &Requests::default()).await
 }
 
 fn rated(rows: &[Row]) -> Result<Rated, StoreError> {
     rows.iter().map(|row| Ok((row.parse(4)?, PatternKey::read(row)?))).collect()
 }
 
-async fn add_to_sums(tx: &Tx<'_>, hops: &[Row], rated: Rated) -> Result<(), StoreError> {
+async fn add_to_sums(tx: &Tx<'_>, hops: &[Row], rated: Rated, requests: &Requests) -> Result<(), StoreError> {
     for (key, count) in sums(tx, hops, rated).await? {
         tx.to_close().count(key, count);
     }
-    Ok(())
+    let lessons: Vec<Lesson> =
+        hops.iter().filter_map(|row| Lesson::read(row).transpose()).collect::<Result<_, _>>()?;
+    experience::store(tx, experience::tallies(tx, &lessons, requests).await?).await
 }
 
 /// The sums over `hops`, with the ratings of their runs. The ratings of a run count once for each of its patterns.

@@ -107,6 +107,7 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         "audit_names",
         "audit_chains",
         "patterns",
+        "experience",
         "budget_accounts",
         "skills",
         "past_calls",

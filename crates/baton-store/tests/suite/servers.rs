@@ -249,6 +249,7 @@ async fn hops_are_counted_whoever_counts() {
             latency_ms: 1,
             cost: Usd::default(),
             at: Timestamp::now(),
+            request: 0,
         };
         servers[n % SERVERS].record_hop(hop)
     });

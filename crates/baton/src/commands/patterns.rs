@@ -1,7 +1,8 @@
-//! `baton patterns`: which ways batons take between agents, and how well they end.
+//! `baton patterns`: how agents involve each other, how well that ends, and which agent serves which kind of request best.
 
 use baton_core::usage::Cost;
-use baton_server::wire::pattern::{Way, document};
+use baton_server::wire::pattern::{Insight, Way, document};
+use jiff::Timestamp;
 
 use super::archive::{self, NOTHING_KEPT};
 use super::{TenantArg, print, print_json};
@@ -23,11 +24,12 @@ pub struct Args {
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     args.tenant.select();
     archive::with(common, async |archive| {
-        let document = document(&archive.tenant.patterns().await?);
+        let (patterns, known) = (archive.tenant.patterns().await?, archive.tenant.experience().await?);
+        let document = document(&patterns, &known, Timestamp::now());
         if args.json {
             print_json(&document)?;
         } else if !document.data.is_empty() {
-            print(&table(&document.data))?;
+            print(&(table(&document.data) + &insights(&document.insights)))?;
         } else if archive.is_there() {
             tell("no baton was passed yet: transfers, routes, chains and handoffs are counted here");
         } else {
@@ -35,6 +37,12 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         }
         Ok(Exit::Ok)
     })
+}
+
+/// One line for each kind of request.
+fn insights(insights: &[Insight]) -> String {
+    let lines: String = insights.iter().map(|insight| format!("{}\n", insight.text)).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 fn table(ways: &[Way]) -> String {

@@ -442,11 +442,14 @@ pub struct Features {
     pub transfers: Feature,
     /// Agents call others as tools.
     pub agent_tool: Feature,
+    /// Routers and main agents get hints from experience.
+    pub learning: Feature,
 }
 
 impl Default for Features {
     fn default() -> Self {
-        Self { transfers: Feature::Switch(true), agent_tool: Feature::Switch(true) }
+        let on = || Feature::Switch(true);
+        Self { transfers: on(), agent_tool: on(), learning: Feature::Switch(false) }
     }
 }
 

@@ -9,18 +9,19 @@ import { useSearchState } from '@/lib/useSearchState';
 import { agentsIn, filtered, KINDS, nextSort, patternsQuery, percent, sorted, sortOf, type Kind, type Pattern } from './data';
 import { links } from './flow';
 import { FlowDiagram } from './FlowDiagram';
+import { Insights } from './Insights';
 import { StartLink } from '@/shell/StartLink';
 import styles from './Patterns.module.css';
 import { PatternsTable } from './PatternsTable';
 
 export default function PatternsScreen() {
-  const { data: patterns, error, refetch } = useQuery(patternsQuery());
+  const { data: learnt, error, refetch } = useQuery(patternsQuery());
   return (
     <Page title="Patterns" lead="Paths that conversations take between agents, with their success rates.">
       {error ? <LoadError what="patterns" error={error} onRetry={() => void refetch()} />
-        : !patterns ? <><Card><Skeleton rows={1} height={240} /></Card><Skeleton rows={6} height={32} /></>
-        : patterns.length === 0 ? <Nothing />
-        : <Report patterns={patterns} />}
+        : !learnt ? <><Card><Skeleton rows={1} height={240} /></Card><Skeleton rows={6} height={32} /></>
+        : learnt.data.length === 0 ? <Nothing />
+        : <><Insights insights={learnt.insights} /><Report patterns={learnt.data} /></>}
     </Page>
   );
 }

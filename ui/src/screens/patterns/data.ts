@@ -5,12 +5,15 @@ import type { Sort } from '@/design';
 export const patternsQuery = () =>
   queryOptions({
     queryKey: ['patterns'],
-    queryFn: async () => (await data(api.GET('/api/v1/patterns'))).data,
+    queryFn: async () => await data(api.GET('/api/v1/patterns')),
     staleTime: 30_000,
   });
 
+export type Learnt = Awaited<ReturnType<NonNullable<ReturnType<typeof patternsQuery>['queryFn']>>>;
 /** All passes from one agent to another for one class of questions. */
-export type Pattern = Awaited<ReturnType<NonNullable<ReturnType<typeof patternsQuery>['queryFn']>>>[number];
+export type Pattern = Learnt['data'][number];
+/** How well agents serve one class of questions. */
+export type Insight = Learnt['insights'][number];
 export type Kind = Pattern['kind'];
 
 export const KINDS: Record<Kind, { label: string; explanation: string }> = {

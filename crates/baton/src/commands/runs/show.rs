@@ -2,8 +2,10 @@
 //! the ways that the baton took.
 
 use baton_core::AgentName;
+use baton_core::learning::{Evidence, Suggestion};
 use baton_core::ledger::{Called, LedgerRow};
-use baton_core::store::{Hop, RunEndData, RunRecord, StepKind, StepState};
+use baton_core::store::{Hop, RunEndData, RunRecord, Step, StepKind, StepState};
+use baton_engine::learning::SUGGESTION;
 use serde::Serialize;
 
 use super::super::archive::Archive;
@@ -28,6 +30,9 @@ struct RunJson<'a> {
     answered_by: Option<&'a AgentName>,
     steps: Vec<TreeNode>,
     hops: Vec<Hop>,
+    /// What experience suggested to agents of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suggestions: Vec<Suggestion>,
 }
 
 pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyhow::Result<Exit> {
@@ -35,9 +40,10 @@ pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyh
     let rows = archive.tenant.ledger(run.run_id).await?;
     let nodes = grow(&steps, &rows, &archive.tenant.run_sessions(run.run_id).await?);
     let hops = hops::of(archive, run).await?;
+    let suggestions = suggestions(&steps);
     if json {
         let answered_by = run.end.as_ref().and_then(|end| end.answered_by.as_ref());
-        print_json(&RunJson { run, answered_by, steps: nodes, hops })?;
+        print_json(&RunJson { run, answered_by, steps: nodes, hops, suggestions })?;
         return Ok(Exit::Ok);
     }
     let asked = archive.message_of(run).await?;
@@ -46,8 +52,27 @@ pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyh
     if !nodes.is_empty() {
         text += &format!("\n{}", table(run, &nodes));
     }
-    print(&(text + &unfinished(run, &nodes) + &hops::table(&hops, run) + &totals(run, &rows)))?;
+    let suggested: String = suggestions.iter().map(|one| suggested(one, &hops)).collect();
+    let hops = hops::table(&hops, run) + &suggested;
+    print(&(text + &unfinished(run, &nodes) + &hops + &totals(run, &rows)))?;
     Ok(Exit::Ok)
+}
+
+/// What experience suggested to the agents of a run, in order.
+fn suggestions(steps: &[Step]) -> Vec<Suggestion> {
+    let is_suggestion =
+        |step: &&Step| step.kind == StepKind::Note && step.path.rsplit('/').next() == Some(SUGGESTION);
+    let suggestions = steps.iter().filter(is_suggestion);
+    suggestions.filter_map(|step| serde_json::from_value(step.data.clone()).ok()).collect()
+}
+
+fn suggested(suggestion: &Suggestion, hops: &[Hop]) -> String {
+    let Suggestion { query_class, agent, is_exploration, evidence } = suggestion;
+    let known = evidence.iter().map(Evidence::text).collect::<Vec<_>>().join(", ");
+    let why = if *is_exploration { " (to learn more about it)" } else { "" };
+    let is_followed = hops.iter().any(|hop| hop.to == *agent);
+    let followed = if is_followed { "followed" } else { "not followed" };
+    format!("\nexperience suggested {agent}{why}, {followed}: {query_class} questions: {known}\n")
 }
 
 fn described(run: &RunRecord, asked: &str) -> String {

@@ -154,6 +154,7 @@ fn hop(thread: ThreadId, to: &str, success: bool, millis: u64) -> Hop {
         latency_ms: millis,
         cost: Usd::from_nanos(2_000_000),
         at: at(i64::try_from(millis).unwrap()),
+        request: 0,
     }
 }
 
@@ -295,7 +296,10 @@ fn g14_patterns_say_how_well_each_way_ends() {
 fn where_nothing_was_learnt_that_is_said() {
     let dir = project("http://127.0.0.1:1", "");
     assert_eq!(baton(dir.path(), &["patterns"]).stderr, "nothing was kept yet\n");
-    assert_eq!(super::json(dir.path(), &["patterns"]), json!({"data": [], "next_cursor": null}));
+    assert_eq!(
+        super::json(dir.path(), &["patterns"]),
+        json!({"data": [], "next_cursor": null, "insights": []})
+    );
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let store = runtime.block_on(baton_store::open("sqlite://baton.db", dir.path())).unwrap();
     runtime.block_on(store.close()).unwrap();

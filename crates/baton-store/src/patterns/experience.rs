@@ -1,0 +1,252 @@
+//! What a tenant has learnt from its hops: how well each agent serves each kind of request.
+//!
+//! Settling adds hops to the stored counts. Those that are not settled yet, at most [`MAX_UNSETTLED`], are judged when they are read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use baton_core::choice::Choice as _;
+use baton_core::learning::{Aftermath, Experience, HALF_LIFE_DAYS, Tally, is_same_request, is_win};
+use baton_core::store::HopKind;
+use baton_core::{AgentName, RunId, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use super::read_outcome;
+use crate::feedback;
+use crate::tx::Tx;
+use crate::value::{Row, params, row_values};
+
+/// A user who asks again within this time was not served by the answer before, in microseconds. Hops are settled later than that.
+const REPEAT_WINDOW: i64 = 10 * 60 * 1_000_000;
+/// Hops that are judged when they are read: the newest ones.
+const MAX_UNSETTLED: u32 = 5_000;
+/// Hops among which repeated requests are looked for.
+const MAX_FOLLOWING: u32 = 20_000;
+/// Counts are stored in millionths.
+const MICRO: f64 = 1_000_000.0;
+/// Half-lives after which evidence is deleted: less than a thousandth is left.
+const KEPT_HALF_LIVES: f64 = 10.0;
+
+/// Kind of request and agent.
+type Key = (String, String);
+
+/// A hop from which something can be learnt.
+pub(super) struct Lesson {
+    key: Key,
+    kind: HopKind,
+    outcome: i64,
+    cost_nanos: i64,
+    run: Uuid,
+    request: u64,
+    at: i64,
+}
+
+impl Lesson {
+    /// From the columns of a hop as it is settled.
+    pub(super) fn read(row: &Row) -> Result<Option<Self>, StoreError> {
+        let Some(kind) = HopKind::parse(row.text(0)?) else { return Ok(None) };
+        Ok(Some(Self {
+            key: (row.text(3)?.to_owned(), row.text(2)?.to_owned()),
+            kind,
+            run: row.parse(4)?,
+            outcome: row.int(5)?,
+            cost_nanos: row.int(7)?,
+            at: row.int(8)?,
+            request: row.int(9)?.cast_unsigned(),
+        }))
+    }
+
+    fn tally(&self, aftermath: Aftermath) -> Result<Option<Tally>, StoreError> {
+        let Some(is_won) = is_win(self.kind, read_outcome(self.outcome)?, aftermath) else { return Ok(None) };
+        let (wins, cost_nanos) = (if is_won { 1.0 } else { 0.0 }, to_float(self.cost_nanos));
+        Ok(Some(Tally { tries: 1.0, wins, cost_nanos, at: time(self.at) }))
+    }
+}
+
+fn time(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Requests of users, in which a later one may repeat an earlier one.
+#[derive(Default)]
+pub(super) struct Requests {
+    users: HashMap<Uuid, String>,
+    of_user: HashMap<String, Vec<(i64, u64, Uuid)>>,
+}
+
+const FOLLOWING: &str = "SELECT r.user_id, h.run_id, h.request, h.at
+    FROM hops AS h
+    JOIN runs AS r ON r.tenant = $1 AND r.run_id = h.run_id
+    WHERE h.tenant = $1 AND h.settled = 0 AND h.at <= $2 AND h.request <> 0
+    ORDER BY h.at DESC
+    LIMIT $3";
+
+impl Requests {
+    /// Those of unsettled hops that began until `until` or within [`REPEAT_WINDOW`] after it.
+    pub(super) async fn until(tx: &Tx<'_>, until: i64) -> Result<Self, StoreError> {
+        let mut requests = Self::default();
+        let until = until.saturating_add(REPEAT_WINDOW);
+        for row in tx.query(FOLLOWING, params![until, MAX_FOLLOWING]).await? {
+            let (user, run): (String, Uuid) = (row.text(0)?.to_owned(), row.parse(1)?);
+            requests.users.insert(run, user.clone());
+            let request = (row.int(3)?, row.int(2)?.cast_unsigned(), run);
+            requests.of_user.entry(user).or_default().push(request);
+        }
+        Ok(requests)
+    }
+
+    /// Whether the user of the hop's run asked about the same again soon.
+    fn is_repeated(&self, lesson: &Lesson) -> bool {
+        let others = self.users.get(&lesson.run).and_then(|user| self.of_user.get(user));
+        others.into_iter().flatten().any(|(at, request, run)| {
+            *run != lesson.run
+                && *at > lesson.at
+                && *at - lesson.at <= REPEAT_WINDOW
+                && is_same_request(*request, lesson.request)
+        })
+    }
+}
+
+/// Evidence of hops, by kind of request and agent.
+pub(super) async fn tallies(
+    tx: &Tx<'_>,
+    lessons: &[Lesson],
+    requests: &Requests,
+) -> Result<BTreeMap<Key, Tally>, StoreError> {
+    let ratings = feedback::of_runs(tx, lessons.iter().map(|lesson| lesson.run).collect()).await?;
+    let mut tallies: BTreeMap<Key, Tally> = BTreeMap::new();
+    for lesson in lessons {
+        let (liked, disliked) = ratings.get(&lesson.run).copied().unwrap_or_default();
+        let aftermath = Aftermath { liked, disliked, is_repeated: requests.is_repeated(lesson) };
+        if let Some(tally) = lesson.tally(aftermath)? {
+            add(&mut tallies, lesson.key.clone(), tally);
+        }
+    }
+    Ok(tallies)
+}
+
+fn add(tallies: &mut BTreeMap<Key, Tally>, key: Key, tally: Tally) {
+    tallies.entry(key).and_modify(|sum| *sum = sum.and(tally)).or_insert(tally);
+}
+
+const STORED: &str =
+    "SELECT query_class, agent, tries, wins, cost_nanos, at FROM experience WHERE tenant = $1";
+/// Waits for a rating that changes a row.
+const LOCKED: &str =
+    "SELECT query_class, agent, tries, wins, cost_nanos, at FROM experience WHERE tenant = $1 FOR UPDATE";
+
+async fn stored(tx: &Tx<'_>, sql: &'static str) -> Result<BTreeMap<Key, Tally>, StoreError> {
+    let mut stored = BTreeMap::new();
+    for row in tx.query(sql, &[]).await? {
+        let tally = Tally {
+            tries: to_float(row.int(2)?) / MICRO,
+            wins: to_float(row.int(3)?) / MICRO,
+            cost_nanos: to_float(row.int(4)?),
+            at: row.time(5)?,
+        };
+        stored.insert((row.text(0)?.to_owned(), row.text(1)?.to_owned()), tally);
+    }
+    Ok(stored)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts and costs need no more than 52 bits")]
+fn to_float(number: i64) -> f64 {
+    number as f64
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "saturates")]
+fn to_int(number: f64) -> i64 {
+    number.round() as i64
+}
+
+const PUT: &str = "
+    INSERT INTO experience (tenant, query_class, agent, tries, wins, cost_nanos, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (tenant, query_class, agent) DO UPDATE
+    SET tries = excluded.tries, wins = excluded.wins, cost_nanos = excluded.cost_nanos, at = excluded.at";
+
+const FORGET: &str = "DELETE FROM experience WHERE tenant = $1 AND at < $2";
+
+/// Adds evidence to what is stored, and deletes what is too old to matter.
+pub(super) async fn store(tx: &Tx<'_>, new: BTreeMap<Key, Tally>) -> Result<(), StoreError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let before = stored(tx, if tx.is_postgres() { LOCKED } else { STORED }).await?;
+    let rows = new.into_iter().map(|(key, tally)| {
+        let sum = before.get(&key).map_or(tally, |before| before.and(tally));
+        let (class, agent) = key;
+        let (tries, wins) = (to_int(sum.tries * MICRO), to_int(sum.wins * MICRO));
+        row_values![class, agent, tries, wins, to_int(sum.cost_nanos), sum.at]
+    });
+    tx.execute_each(PUT, rows).await?;
+    let kept = SignedDuration::from_secs_f64(HALF_LIFE_DAYS * KEPT_HALF_LIVES * 86_400.0);
+    let oldest = tx.now().saturating_sub(kept).unwrap_or(Timestamp::MIN);
+    tx.execute(FORGET, params![oldest]).await.map(drop)
+}
+
+const NEWEST: &str =
+    "SELECT kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at, request
+    FROM hops
+    WHERE tenant = $1 AND settled = 0
+    ORDER BY at DESC
+    LIMIT $2";
+
+pub(super) async fn experience(tx: &Tx<'_>) -> Result<Vec<Experience>, StoreError> {
+    let mut known = stored(tx, STORED).await?;
+    let rows = tx.query(NEWEST, params![MAX_UNSETTLED]).await?;
+    let lessons: Vec<Lesson> =
+        rows.iter().filter_map(|row| Lesson::read(row).transpose()).collect::<Result<_, _>>()?;
+    let requests = Requests::until(tx, i64::MAX).await?;
+    for (key, tally) in tallies(tx, &lessons, &requests).await? {
+        add(&mut known, key, tally);
+    }
+    let known = known.into_iter().filter_map(|((query_class, agent), tally)| {
+        Some(Experience { query_class, agent: AgentName::parse(&agent).ok()?, tally })
+    });
+    Ok(known.collect())
+}
+
+const SETTLED_LESSONS: &str = "SELECT query_class, target, count(*)
+    FROM hops
+    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3 AND settled = 1 AND outcome = 1
+        AND kind <> 'chain' AND kind <> 'advice' AND kind <> 'team'
+    GROUP BY query_class, target";
+
+/// `$4` wins more or less, never below 0 or above the tries.
+const CORRECT: &str = "
+    UPDATE experience
+    SET wins = CASE
+        WHEN wins + CAST($4 AS BIGINT) < 0 THEN 0
+        WHEN wins + CAST($4 AS BIGINT) > tries THEN tries
+        ELSE wins + CAST($4 AS BIGINT)
+    END
+    WHERE tenant = $1 AND query_class = $2 AND agent = $3";
+
+/// Corrects the evidence of settled hops after the first or last bad rating of their run. `wins` is 1 or -1.
+pub(crate) async fn correct(tx: &Tx<'_>, thread: u64, run: RunId, wins: i64) -> Result<(), StoreError> {
+    let lessons = tx.query(SETTLED_LESSONS, params![thread, run]).await?;
+    let rows = lessons.iter().map(|row| {
+        let change = wins.saturating_mul(row.int(2)?).saturating_mul(to_int(MICRO));
+        Ok(row_values![row.text(0)?, row.text(1)?, change])
+    });
+    tx.execute_each(CORRECT, rows.collect::<Result<Vec<_>, StoreError>>()?).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn what_is_learnt_is_found_by_indexes() {
+        for sql in [NEWEST, FOLLOWING] {
+            let plan = plan(sql);
+            assert!(plan[0].contains("hops_unsettled (tenant=?"), "{sql}: {plan:?}");
+        }
+        for sql in [STORED, FORGET, SETTLED_LESSONS, CORRECT] {
+            let plan = plan(sql);
+            assert!(!plan.iter().any(|line| line.starts_with("SCAN ")), "{sql}: {plan:?}");
+        }
+    }
+}
