@@ -237,7 +237,8 @@ macro_rules! each_property {
 pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
     macro_rules! try_each {
         ($($module:ident :: $property:ident),* $(,)?) => {
-            $($module::$property(&*make().await).await;)*
+            // Boxed: all of them would be part of one future.
+            $(Box::pin($module::$property(&*make().await)).await;)*
         };
     }
     each_property!(try_each);

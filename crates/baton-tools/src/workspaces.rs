@@ -237,7 +237,9 @@ impl FolderSize {
                 continue;
             }
             self.entries += 1;
-            self.bytes = self.bytes.saturating_add(self.entry(folder, name, depth));
+            // First: it adds to the sum as well.
+            let own = self.entry(folder, name, depth);
+            self.bytes = self.bytes.saturating_add(own);
         }
     }
 
