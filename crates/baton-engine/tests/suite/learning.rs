@@ -116,7 +116,8 @@ async fn g_23_router_gets_a_hint_at_the_end_of_its_prompt() {
     let recorded = suggestions(&talk, ran.events[0].run_id).await;
     assert_eq!(recorded.len(), 1, "{recorded:?}");
     assert!(hint.contains(&format!("Suggested: {}", recorded[0].agent)));
-    let stored = talk.store().messages(talk.request.caller.thread_id, MessageQuery::last(10));
+    let store = talk.store();
+    let stored = store.messages(talk.request.caller.thread_id, MessageQuery::last(10));
     let said: Vec<_> =
         stored.await.unwrap().into_iter().filter(|one| one.message.role == Role::User).collect();
     assert!(
