@@ -320,8 +320,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How agents involve each other and how well that ends, across all threads of the tenant, and which agent serves which kind of request
-         *     best
+         * How agents involve each other and how well that ends, across all threads of the tenant, and which agent serves which kind of request best
          * @description All come at once.
          */
         get: operations["list_patterns"];
