@@ -80,7 +80,7 @@ shots: ## Take the screenshots of the README anew
 	SHOTS_PYTHON=$(CURDIR)/target/pip/shots/bin/python $(UI) shots
 
 .PHONY: bench
-bench: ## Measure speed as ratios within one run (ONLY=agents for a part, ONLY=page for the web page)
+bench: ## Measure speed as ratios within one run (ONLY=agents for a part, ONLY=targets for latencies under load, ONLY=page for the web page)
 ifeq ($(filter-out page,$(ONLY)),)
 	@scripts/setup.sh test
 	@scripts/ui.sh test

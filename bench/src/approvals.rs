@@ -166,6 +166,7 @@ async fn engine(store: &str) -> Arc<Engine> {
             tools: vec![Arc::new(act())],
             servers: None,
             skills: None,
+            agents: None,
             remotes: None,
             team_hooks: None,
             shown_output_bytes: SHOWN_OUTPUT_BYTES,

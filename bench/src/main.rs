@@ -14,6 +14,7 @@ mod patterns;
 mod provider;
 mod server;
 mod store;
+mod targets;
 mod turns;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ const BENCHES: &[Bench] = &[
     ("streams", server::streams::run),
     ("attacks", attacks::run),
     ("floor", floor::run),
+    ("targets", targets::run),
 ];
 
 /// What was promised, and whether it held.

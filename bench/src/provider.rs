@@ -16,6 +16,8 @@ pub const TOKENS: usize = 200;
 pub const FEW_TOKENS: usize = 20;
 /// Tokens of an answer that does not fit into the buffers between a server and whoever does not read.
 pub const MANY_TOKENS: usize = 2000;
+/// The time until the first token of a model whose name begins with `later:`, and of `slow`.
+pub const DELAY: Duration = Duration::from_millis(300);
 /// Connections that may wait to be accepted: thousands come at once, and one that is turned away comes back after a second.
 const BACKLOG: i32 = 4096;
 
@@ -83,6 +85,7 @@ fn listener() -> std::io::Result<TcpListener> {
 /// that tool once and then says one word, `word` says one word, `slow` says it after 300 ms,
 /// `steady` says 200 tokens within two seconds, and `torrent` ten times as many. `few` says 20 tokens, `ask:NAME:JSON` does so
 /// after it has called that tool once, and `paced` takes 20 ms for the first of them and 5 ms for each of the others.
+/// `later:` before any of them is the same after 300 ms.
 fn converse(mut stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
@@ -105,17 +108,15 @@ fn converse(mut stream: TcpStream) {
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        let sent = match asked(&body) {
+        let (kind, delay) = asked(&body);
+        std::thread::sleep(delay);
+        let sent = match kind {
             RequestKind::Steady => steady(&mut stream, &LONG),
             RequestKind::Torrent => steady(&mut stream, &VERY_LONG),
             RequestKind::Paced => paced(&mut stream, &FEW),
             RequestKind::Few => stream.write_all(&FEW),
             RequestKind::Long => stream.write_all(&LONG),
             RequestKind::Short => stream.write_all(&SHORT),
-            RequestKind::Slow => {
-                std::thread::sleep(Duration::from_millis(300));
-                stream.write_all(&SHORT)
-            }
             RequestKind::Call(tool, arguments) => stream.write_all(&answer(&[], Some((&tool, &arguments)))),
         };
         if sent.is_err() {
@@ -153,27 +154,31 @@ enum RequestKind {
     Torrent,
     Long,
     Short,
-    Slow,
     Call(String, String),
 }
 
-fn asked(body: &[u8]) -> RequestKind {
+/// What is answered, and how much later.
+fn asked(body: &[u8]) -> (RequestKind, Duration) {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let has_result =
         body["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
     let model = body["model"].as_str().unwrap_or_default();
+    let (model, delay) = match model.strip_prefix("later:") {
+        Some(model) => (model, DELAY),
+        None => (model, if model == "slow" { DELAY } else { Duration::ZERO }),
+    };
     let call = model.strip_prefix("call:").or(model.strip_prefix("ask:"));
-    match call.and_then(|call| call.split_once(':')) {
+    let kind = match call.and_then(|call| call.split_once(':')) {
         Some((tool, arguments)) if !has_result => RequestKind::Call(tool.to_owned(), arguments.to_owned()),
         Some(_) if model.starts_with("ask:") => RequestKind::Few,
         None if model == "few" => RequestKind::Few,
         None if model == "paced" => RequestKind::Paced,
         None if model == "m" => RequestKind::Long,
-        None if model == "slow" => RequestKind::Slow,
         None if model == "steady" => RequestKind::Steady,
         None if model == "torrent" => RequestKind::Torrent,
         _ => RequestKind::Short,
-    }
+    };
+    (kind, delay)
 }
 
 /// A whole HTTP answer: one chunk per token, as a provider sends them.

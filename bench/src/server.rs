@@ -46,9 +46,15 @@ pub fn known_models(models: &[&str]) -> String {
 
 impl ServedProcess {
     pub fn start(arguments: &[&str], dir: &Path) -> Self {
+        Self::start_with(arguments, dir, &[])
+    }
+
+    /// Like [`ServedProcess::start`], with these environment variables.
+    pub fn start_with(arguments: &[&str], dir: &Path, variables: &[(&str, &str)]) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
             .args(arguments)
+            .envs(variables.iter().copied())
             .current_dir(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -268,6 +268,7 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
             tools: Vec::new(),
             servers: None,
             skills: None,
+            agents: None,
             remotes: None,
             team_hooks: None,
             shown_output_bytes: SHOWN_OUTPUT_BYTES,

@@ -35,7 +35,7 @@ test('an agent can be looked at and tried', async ({ page, start }) => {
 test('the graph shows the agents and their edges, also as a list', async ({ page, start }) => {
   const baton = await start();
   await page.goto(`${baton.url}/graph`);
-  await expect(page.locator('.react-flow__node')).toHaveCount(5);
+  await expect(page.locator('.react-flow__node')).toHaveCount(6);
   await page.goto(`${baton.url}/graph?view=list`);
   await expect(page.getByRole('table').getByText('Skill Creation Assistant').first()).toBeVisible();
 });

@@ -2,6 +2,7 @@
 
 mod agent;
 mod cycle;
+mod schemas;
 pub mod walk;
 
 use crate::problem::Diagnostic;
@@ -14,5 +15,6 @@ pub fn check(draft: &RosterDraft) -> Vec<Diagnostic> {
         agent::check(entry, draft, &mut problems);
     }
     cycle::check(draft, &mut problems);
+    schemas::check(draft, &mut problems);
     problems
 }

@@ -51,6 +51,11 @@ impl KeySpans {
     pub fn get(&self, key: &str) -> Option<Span> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, span)| *span)
     }
+
+    /// All top-level keys, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Span)> {
+        self.0.iter().map(|(name, span)| (name.as_str(), *span))
+    }
 }
 
 /// Everything a key may need to be understood.
@@ -149,7 +154,8 @@ impl<'a> AgentDecoder<'a> {
             sampling: self.sampling(head),
             planning_strategy: self.choice_at(head, "planning_strategy", PlanningStrategy::NativeReact),
             grounding: self.choice_at(head, "grounding", Grounding::Optional),
-            output_schema: head.get("output_schema").and_then(|node| self.output_schema(node)),
+            input_schema: self.schema_at(head, "input_schema"),
+            output_schema: self.schema_at(head, "output_schema"),
             mcp_servers,
             skills: self.skills(head),
             approvals: self.approvals(head, foreign.approvals),
@@ -164,6 +170,7 @@ impl<'a> AgentDecoder<'a> {
             accepts_handoff: self.accepts_handoff(head),
             workflow: self.workflow(head),
             can_be_orchestrated: self.flag_at(head, "can_be_orchestrated", !foreign.people_only),
+            visible: head.get("visible").and_then(|node| self.flag(node)),
             history: self.history(head),
             sanitize: self.sanitize(head),
             badge: self.badge(head, foreign.hidden),

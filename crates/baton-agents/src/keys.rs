@@ -34,6 +34,7 @@ const OWN: &[&str] = &[
     "handoffs",
     "history",
     "icon",
+    "input_schema",
     "kind",
     "limits",
     "max_output_tokens",
@@ -50,6 +51,7 @@ const OWN: &[&str] = &[
     "tools",
     "top_p",
     "version",
+    "visible",
     "workflow",
 ];
 

@@ -9,7 +9,7 @@
 //! 3. [`names`] collects what every agent is called, so that
 //! 4. [`decode`] can turn heads into [`baton_core::Agent`]s with every reference resolved, and edges between them.
 //! 5. [`check`] looks at all agents together: cycles, clashes, who may be used by whom.
-//! 6. [`roster`] ties it up. [`terminal`] says who owns an answer, [`graph`] draws it, [`watch`] keeps it fresh.
+//! 6. [`roster`] ties it up. [`extend`] adds agents that are not in files. [`terminal`] says who owns an answer, [`graph`] draws it, [`watch`] keeps it fresh.
 //!
 //! Nothing stops at the first mistake: every step adds [`Diagnostic`]s and goes on with what it could read.
 //!
@@ -29,6 +29,7 @@
 
 pub mod check;
 pub mod decode;
+pub mod extend;
 pub mod files;
 pub mod format;
 pub mod frontmatter;
@@ -39,12 +40,14 @@ pub mod names;
 pub mod problem;
 pub mod repair;
 pub mod roster;
+mod schema_fit;
 pub mod secrets;
 pub mod source;
 pub mod terminal;
 pub mod watch;
 pub mod yaml;
 
+pub use extend::{Extended, LeftOut};
 pub use format::FileFormat;
 pub use graph::{Edge, EdgeKind, Graph};
 pub use known::{KnownNames, OnError, Prices};

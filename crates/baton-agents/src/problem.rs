@@ -152,7 +152,7 @@ rules! {
     InvalidGlob = "invalid-glob", Error, "A tool glob uses letters, digits, `_`, `-`, `.` and `*`.";
     InvalidTemplate = "invalid-template", Error, "The body is a valid minijinja template.";
     InvalidExpression = "invalid-expression", Error, "A `when` condition is a valid minijinja expression.";
-    InvalidSchema = "invalid-schema", Error, "`output_schema` and the `schema` of a guardrail are valid JSON Schemas.";
+    InvalidSchema = "invalid-schema", Error, "`input_schema`, `output_schema` and the `schema` of a guardrail are valid JSON Schemas.";
     InvalidPattern = "invalid-pattern", Error, "A `deny` pattern is a regular expression that does not match everything.";
     InvalidUrl = "invalid-url", Error, "An address is an http or https URL.";
     InvalidPermission = "invalid-permission", Error, "A permission is `noun:verb`.";
@@ -183,6 +183,7 @@ rules! {
     UnknownState = "unknown-state", Error, "A workflow's transitions lead to its own states.";
     UnreachableHandoff = "unreachable-handoff", Error, "An unconditional handoff comes last.";
     UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
+    SchemaMismatch = "schema-mismatch", Error, "What a chain, a router or an advised agent passes on can satisfy the receiver's `input_schema`.";
     RemoteUnused = "remote-unused", Warning, "A remote agent has its own model, tools and prompt.";
     UnknownMain = "unknown-main", Error, "`agents.main` and `agents.fallback` in baton.toml name agents of the roster.";
     InvalidTenant = "invalid-tenant", Error, "`[tenants.<name>]` in baton.toml names agents and models that exist, with every agent that those need.";

@@ -205,6 +205,11 @@ impl RosterDraft {
         self.agents.values()
     }
 
+    /// For a caller that restricts agents. Names must not change.
+    pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut RosterEntry> {
+        self.agents.values_mut()
+    }
+
     pub fn agent(&self, name: &AgentName) -> Option<&RosterEntry> {
         self.agents.get(name)
     }
@@ -255,9 +260,10 @@ impl RosterDraft {
             return Err(Rejected { problems: self.problems });
         }
         let graph = Graph::of(&self, None);
-        let files = self.agents.iter().map(|(name, entry)| (name.clone(), entry.path().to_owned())).collect();
+        let sources =
+            self.agents.iter().map(|(name, entry)| (name.clone(), Arc::clone(&entry.source))).collect();
         let agents = self.agents.into_iter().map(|(name, entry)| (name, entry.agent)).collect();
-        Ok(Roster { agents, files, names: self.names, graph, problems: self.problems })
+        Ok(Roster { agents, sources, names: self.names, graph, problems: self.problems })
     }
 }
 
@@ -307,7 +313,7 @@ fn summary(problems: &[Diagnostic]) -> String {
 #[derive(Debug)]
 pub struct Roster {
     agents: BTreeMap<AgentName, Arc<Agent>>,
-    files: BTreeMap<AgentName, PathBuf>,
+    sources: BTreeMap<AgentName, Arc<SourceFile>>,
     names: NameTable,
     graph: Graph,
     problems: Vec<Diagnostic>,
@@ -345,7 +351,12 @@ impl Roster {
 
     /// Where an agent was read from.
     pub fn file(&self, name: &AgentName) -> Option<&Path> {
-        self.files.get(name).map(PathBuf::as_path)
+        self.sources.get(name).map(|source| source.path.as_path())
+    }
+
+    /// The files of all agents, by the names of the agents.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<SourceFile>> {
+        self.sources.values()
     }
 
     /// Warnings and notes; a roster has no errors.

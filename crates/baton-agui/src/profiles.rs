@@ -17,9 +17,9 @@ pub struct AgentProfile {
 impl AgentProfile {
     fn of(agent: &Agent) -> Self {
         Self {
-            display_name: agent.display_name.clone(),
-            color: Some(agent.badge.color.clone()),
-            exitable: agent.accepts_handoff.is_some(),
+            display_name: agent.public_name().to_owned(),
+            color: (!agent.is_hidden()).then(|| agent.badge.color.clone()),
+            exitable: agent.accepts_handoff.is_some() && !agent.is_hidden(),
         }
     }
 }

@@ -57,6 +57,9 @@ pub struct Agent {
     pub planning_strategy: PlanningStrategy,
     #[serde(skip_serializing_if = "is_optional")]
     pub grounding: Grounding,
+    /// What the agent gets: the answer of the stage before it in a chain, otherwise its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 
@@ -84,6 +87,9 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Workflow>,
     pub can_be_orchestrated: bool,
+    /// Whether users see that the agent takes part. `None`: they see the holder of a thread, but no sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visible: Option<bool>,
 
     pub history: HistoryAccess,
     pub sanitize: bool,
@@ -111,6 +117,7 @@ impl Agent {
             sampling: Sampling::default(),
             planning_strategy: PlanningStrategy::NativeReact,
             grounding: Grounding::Optional,
+            input_schema: None,
             output_schema: None,
             tools: ToolAccess::default(),
             mcp_servers: IndexMap::new(),
@@ -127,6 +134,7 @@ impl Agent {
             accepts_handoff: None,
             workflow: None,
             can_be_orchestrated: true,
+            visible: None,
             history: HistoryAccess::Conversation,
             sanitize: true,
             limits: AgentLimits::default(),
@@ -136,6 +144,16 @@ impl Agent {
             literal_prompt: false,
             name,
         }
+    }
+
+    /// Whether users never see that the agent takes part.
+    pub fn is_hidden(&self) -> bool {
+        self.visible == Some(false)
+    }
+
+    /// The name that users see. A hidden agent has a neutral one.
+    pub fn public_name(&self) -> &str {
+        if self.is_hidden() { "Assistant" } else { &self.display_name }
     }
 
     /// Whether an entry of `handoff` has no condition.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::ToolCallId;
-use crate::message::Part;
+use crate::media::FileRef;
+use crate::message::{Image, Part};
 
 /// One entry of a session. The roles are common to all providers; adapters only translate their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,4 +111,23 @@ pub struct ToolResult {
     /// Shared by the event, the step and every later turn.
     pub content: Arc<str>,
     pub failed: bool,
+    /// The files that the call produced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
+    /// The pictures among `files`, for models that accept them. Loaded when needed and not stored with the result.
+    #[serde(skip)]
+    pub images: Vec<Image>,
+}
+
+impl ToolResult {
+    /// A result that is text.
+    pub fn text(
+        call_id: ToolCallId,
+        name: impl Into<String>,
+        content: impl Into<Arc<str>>,
+        failed: bool,
+    ) -> Self {
+        let (name, content) = (name.into(), content.into());
+        Self { call_id, name, content, failed, files: Vec::new(), images: Vec::new() }
+    }
 }

@@ -14,10 +14,12 @@ use crate::budget::BudgetWarning;
 use crate::choices;
 use crate::id::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId};
 use crate::ledger::AgentUsage;
+use crate::media::FileRef;
 use crate::message::Visibility;
 use crate::store::{ApprovalOutcome, ApprovalRequest, HopKind};
 use crate::sub_agent::SubAgentResult;
 use crate::usage::Usage;
+use crate::workflow::WorkflowProgress;
 
 pub use growing::Growing;
 
@@ -138,6 +140,14 @@ pub enum EventKind {
         call_id: ToolCallId,
         output: String,
         failed: bool,
+        /// Files that the call produced.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
+    },
+    /// The files that are parts of the answer, in the order of its parts. Published once, with the end of the run.
+    Files {
+        message_id: MessageId,
+        files: Vec<FileRef>,
     },
     Handoff(HandoffEvent),
     /// A sub-agent requested by the API caller has finished. Delegations by models do not produce this event.
@@ -174,13 +184,8 @@ pub enum EventKind {
         by: String,
         dissent: Vec<Dissent>,
     },
-    /// Progress of a workflow: step 2 of 5.
-    Progress {
-        state: String,
-        label: String,
-        step: u32,
-        total: u32,
-    },
+    /// Progress of a workflow: step 2 of 5. Every reply of an agent with a workflow has one.
+    Progress(WorkflowProgress),
     /// A guardrail has refused a text, which is not part of the event.
     Guardrail(GuardrailEvent),
     /// A budget is nearly used up. Published once per budget and period.
@@ -258,6 +263,9 @@ pub struct HandoffEvent {
     pub reason: String,
     /// The sentence shown to the user.
     pub message: String,
+    /// How long it is expected to take. Only when the target accepts, and if enough earlier ones are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_duration_seconds: Option<u64>,
 }
 
 choices! {

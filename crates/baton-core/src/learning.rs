@@ -2,7 +2,9 @@
 //!
 //! Evidence is two decayed counts for each kind of request and agent: how often the agent was chosen, and how often that served the
 //! user. [`suggest`] draws from them which agent to try next (Thompson sampling), so agents with little evidence are still tried
-//! sometimes, and the suggestion follows success rates that change.
+//! sometimes, and the suggestion follows success rates that change. No user's runs alone decide what others are told: see [`run_weight`].
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,8 +15,13 @@ use crate::store::{HopKind, HopOutcome};
 
 /// The time after which evidence counts half.
 pub const HALF_LIFE_DAYS: f64 = 7.0;
-/// The most tries that count. Older ones are scaled down, so that a busy tenant forgets as well.
-pub const MAX_TRIES: f64 = 50.0;
+/// The most tries that count for one kind of request, those of all agents together. Older ones are scaled down, so that a busy tenant
+/// forgets as well, also what it knows about agents that it does not choose any more.
+pub const MAX_TRIES: f64 = 100.0;
+/// Runs of one user on one day that count in full.
+const FULL_RUNS: f64 = 5.0;
+/// The first run of a user on one day that does not count.
+pub const MAX_RUNS_PER_DAY: u32 = 100;
 /// Agents whose drawn success differs by less than this are equally good: the cheaper one is suggested.
 const EQUAL_SUCCESS: f64 = 0.05;
 
@@ -44,7 +51,9 @@ impl Tally {
         Self { at: now, ..self.scaled((-days / HALF_LIFE_DAYS).exp2()) }
     }
 
-    fn scaled(self, factor: f64) -> Self {
+    /// The same evidence with another weight.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
         let Self { tries, wins, cost_nanos, at } = self;
         Self { tries: tries * factor, wins: wins * factor, cost_nanos: cost_nanos * factor, at }
     }
@@ -54,13 +63,12 @@ impl Tally {
     pub fn and(self, other: Self) -> Self {
         let now = self.at.max(other.at);
         let (left, right) = (self.decayed(now), other.decayed(now));
-        let sum = Self {
+        Self {
             tries: left.tries + right.tries,
             wins: left.wins + right.wins,
             cost_nanos: left.cost_nanos + right.cost_nanos,
             at: now,
-        };
-        if sum.tries > MAX_TRIES { sum.scaled(MAX_TRIES / sum.tries) } else { sum }
+        }
     }
 
     /// The share of tries that served the user. 0 without evidence.
@@ -74,6 +82,26 @@ impl Tally {
         let micros = if self.tries > 0.0 { self.cost_nanos / self.tries / 1000.0 } else { 0.0 };
         Usd::from_nanos(micros.round() as i64 * 1000)
     }
+}
+
+/// Adds evidence about `agent` to that about all agents for the same kind of request. Has to be called in the order of time: what
+/// exceeds [`MAX_TRIES`] is taken from everything before alike.
+pub fn add_evidence<K: Ord>(known: &mut BTreeMap<K, Tally>, agent: K, new: Tally) {
+    let tally = known.entry(agent).or_insert_with(|| Tally::new(new.at));
+    *tally = tally.and(new);
+    let now = tally.at;
+    let tries: f64 = known.values().map(|tally| tally.decayed(now).tries).sum();
+    if tries > MAX_TRIES {
+        for tally in known.values_mut() {
+            *tally = tally.scaled(MAX_TRIES / tries);
+        }
+    }
+}
+
+/// The weight of the evidence from a user's `nth` run of a day, counted from 1. The first five count in full, those after them less and
+/// less, and none from [`MAX_RUNS_PER_DAY`] on: a user with any number of runs weighs less than four users with five.
+pub fn run_weight(nth: u32) -> f64 {
+    if nth >= MAX_RUNS_PER_DAY { 0.0 } else { (FULL_RUNS / f64::from(nth.max(1))).min(1.0) }
 }
 
 /// Evidence about one agent for one kind of request.
@@ -180,8 +208,9 @@ impl Evidence {
 pub const MIN_TRIES: f64 = 5.0;
 
 /// Suggests one of the candidates for a kind of request: draws a success rate for each from its evidence, and takes the highest; among
-/// those that are about equal, the one with the lowest average cost. Deterministic by `seed`. `None` with fewer than two candidates
-/// or too little evidence.
+/// those that are about equal, the one with the lowest average cost. A draw below the expected rate counts as that rate (optimistic
+/// Thompson sampling): doubt is a reason to try an agent, never one to avoid the best. Deterministic by `seed`. `None` with fewer than
+/// two candidates or too little evidence.
 pub fn suggest(
     query_class: &str,
     candidates: &[AgentName],
@@ -194,20 +223,20 @@ pub fn suggest(
         found.map_or_else(|| Tally::new(now), |one| one.tally.decayed(now))
     };
     let tallies: Vec<(&AgentName, Tally)> = candidates.iter().map(|agent| (agent, tally(agent))).collect();
-    if tallies.len() < 2 || tallies.iter().map(|(_, tally)| tally.tries).sum::<f64>() < MIN_TRIES {
+    // Rounded as they are shown: five tries are five also a minute later.
+    let tries = tallies.iter().map(|(_, tally)| tally.tries).sum::<f64>().round();
+    if tallies.len() < 2 || tries < MIN_TRIES {
         return None;
     }
     let mut random = Random(seed);
-    let drawn: Vec<f64> = tallies
-        .iter()
-        .map(|(_, tally)| random.beta(1.0 + tally.wins, 1.0 + tally.tries - tally.wins))
-        .collect();
+    let drawn: Vec<f64> = tallies.iter().map(|(_, tally)| random.optimistic_rate(tally)).collect();
     let best = drawn.iter().copied().fold(0.0, f64::max);
     let equal = tallies.iter().zip(&drawn).filter(|(_, drawn)| best - **drawn < EQUAL_SUCCESS);
-    // An agent that was never tried has no cost to compare.
-    let cost = |tally: &Tally| if tally.tries > 0.0 { tally.cost_nanos / tally.tries } else { f64::MAX };
+    // An agent that was never tried has no cost to compare. Rounded costs: equal ones do not differ after they have decayed.
+    let cost =
+        |tally: &Tally| if tally.tries > 0.0 { tally.average_cost() } else { Usd::from_nanos(i64::MAX) };
     let order = |left: &(&(&AgentName, Tally), &f64), right: &(&(&AgentName, Tally), &f64)| {
-        cost(&left.0.1).total_cmp(&cost(&right.0.1)).then(right.1.total_cmp(left.1))
+        cost(&left.0.1).cmp(&cost(&right.0.1)).then(right.1.total_cmp(left.1))
     };
     let ((agent, chosen), _) = equal.min_by(order)?;
     let mut evidence: Vec<Evidence> =
@@ -257,6 +286,12 @@ impl Random {
                 return d * v;
             }
         }
+    }
+
+    /// A success rate that the evidence makes plausible, at least the expected one.
+    fn optimistic_rate(&mut self, tally: &Tally) -> f64 {
+        let (won, lost) = (1.0 + tally.wins, 1.0 + tally.tries - tally.wins);
+        self.beta(won, lost).max(won / (won + lost))
     }
 
     fn beta(&mut self, a: f64, b: f64) -> f64 {

@@ -5,9 +5,11 @@
 //! - [`id`]: ids. Each is a type of its own and is validated once, when it is created.
 //! - [`agent`]: agent definitions, every key as a type.
 //! - [`message`]: messages of a thread.
+//! - [`media`]: files that tools and models produce, and their types.
 //! - [`event`]: events of a thread. [`sub_agent`]: results of sub-agents.
 //! - [`chat`]: a session's conversation as a model sees it.
-//! - [`model`], [`tool`], [`skill`], [`remote`]: traits for language models, tools, Agent Skills and agents on other servers.
+//! - [`model`], [`tool`], [`skill`], [`agent_library`], [`remote`]: traits for language models, tools, Agent Skills, created agents and
+//!   agents on other servers.
 //!   Adapters implement them, the engine calls them.
 //! - [`workflow`]: the state machine of a workflow, and the trait for guides that work without a model.
 //! - [`workspace`]: the trait for the files of a thread.
@@ -30,6 +32,7 @@
 //! This crate does not access the network, databases, files, environment variables or the clock. Callers pass the time in.
 
 pub mod agent;
+pub mod agent_library;
 pub mod budget;
 pub mod chat;
 pub mod choice;
@@ -39,6 +42,7 @@ pub mod hash;
 pub mod id;
 pub mod learning;
 pub mod ledger;
+pub mod media;
 pub mod message;
 pub mod model;
 pub mod money;
@@ -57,6 +61,7 @@ pub mod workflow;
 pub mod workspace;
 
 pub use agent::Agent;
+pub use agent_library::{AgentCheck, AgentLibrary, CheckedAgent, FileProblem};
 pub use chat::{ChatMessage, Reply, ToolCall, ToolResult};
 pub use duration::HumanDuration;
 pub use event::{Event, EventKind};
@@ -64,6 +69,7 @@ pub use id::{
     AgentName, HandoffId, InvalidId, MessageId, RunId, SessionId, TenantId, ThreadId, ToolCallId, UserId,
 };
 pub use ledger::LedgerRow;
+pub use media::{FileRef, ProducedFile};
 pub use message::{Message, Part, Role, Visibility};
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;

@@ -99,7 +99,7 @@ pub fn parts_to_text(parts: &[Part], included: IncludedParts) -> String {
         Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
         Part::Data { data } if included != IncludedParts::Text => Some(data.to_string().into()),
         Part::Image(image) if included == IncludedParts::All => {
-            Some(format!("[image: {}]", image.media_type).into())
+            Some(format!("[image: {}]", image.name.as_ref().unwrap_or(&image.media_type)).into())
         }
         Part::File { name, .. } if included == IncludedParts::All => Some(format!("[file: {name}]").into()),
         Part::Data { .. } | Part::Image(_) | Part::File { .. } => None,
@@ -112,6 +112,8 @@ pub fn parts_to_text(parts: &[Part], included: IncludedParts) -> String {
 pub struct Image {
     pub source: ImageSource,
     pub media_type: String,
+    /// The name of its file, which stands for it where it cannot be shown.
+    pub name: Option<String>,
 }
 
 /// The bytes or their address.
@@ -130,6 +132,8 @@ struct ImageWire {
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<String>,
     media_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 impl TryFrom<ImageWire> for Image {
@@ -140,7 +144,7 @@ impl TryFrom<ImageWire> for Image {
             (None, Some(uri)) => ImageSource::Uri(uri),
             _ => return Err("an image has either `data` (base64) or `uri`"),
         };
-        Ok(Self { source, media_type: wire.media_type })
+        Ok(Self { source, media_type: wire.media_type, name: wire.name })
     }
 }
 
@@ -150,7 +154,7 @@ impl From<Image> for ImageWire {
             ImageSource::Base64(data) => (Some(data), None),
             ImageSource::Uri(uri) => (None, Some(uri)),
         };
-        Self { data, uri, media_type: image.media_type }
+        Self { data, uri, media_type: image.media_type, name: image.name }
     }
 }
 
@@ -164,7 +168,7 @@ mod tests {
         let parts = [
             Part::text("a"),
             Part::Data { data: serde_json::json!({"n": 1}) },
-            Part::Image(Image { source, media_type: "image/png".into() }),
+            Part::Image(Image { source, media_type: "image/png".into(), name: None }),
             Part::File { name: "b.pdf".into(), uri: "/b".into(), media_type: None },
             Part::text("c"),
         ];
@@ -183,6 +187,7 @@ mod tests {
                 Part::Image(Image {
                     source: ImageSource::Uri("https://x/y.png".into()),
                     media_type: "image/png".into(),
+                    name: None,
                 }),
             ),
             (
@@ -190,6 +195,7 @@ mod tests {
                 Part::Image(Image {
                     source: ImageSource::Base64("aGk=".into()),
                     media_type: "image/png".into(),
+                    name: None,
                 }),
             ),
             (

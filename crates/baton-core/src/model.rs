@@ -13,6 +13,7 @@ use crate::agent::Sampling;
 use crate::chat::Messages;
 use crate::choices;
 use crate::id::{AgentName, ToolCallId};
+use crate::media::ProducedFile;
 use crate::tool::ToolSpec;
 use crate::trace::TraceParent;
 use crate::usage::{Price, Tokens};
@@ -95,6 +96,8 @@ pub enum Chunk {
         index: u32,
         delta: String,
     },
+    /// An image or another file that the model made.
+    File(ProducedFile),
     /// Totals so far; replaces the previous ones.
     Tokens(Tokens),
     /// The last item.
@@ -127,7 +130,7 @@ pub struct ModelFacts {
     pub timeouts: CallTimeouts,
 }
 
-/// What a model and its endpoint accept. An unknown model is assumed to accept everything.
+/// What a model and its endpoint accept. An unknown model is assumed to accept everything but images in tool results.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelSupport {
@@ -138,11 +141,13 @@ pub struct ModelSupport {
     pub structured_output: bool,
     /// `tool_choice: required`.
     pub tool_choice: bool,
+    /// Images in results of tools. A model without it reads their names, types and sizes: a request with an image would fail.
+    pub images: bool,
 }
 
 impl Default for ModelSupport {
     fn default() -> Self {
-        Self { tools: true, parallel_calls: true, structured_output: true, tool_choice: true }
+        Self { tools: true, parallel_calls: true, structured_output: true, tool_choice: true, images: false }
     }
 }
 
@@ -183,6 +188,8 @@ pub struct ModelAssists {
     /// Tells a router which descriptions share words with the request, and asks it for the agent alone, without a reason. Only for
     /// small models.
     pub routing_words: bool,
+    /// Lets the model only answer after two turns in a row made the same tool calls. Only for small models: others may poll.
+    pub repeated_calls: bool,
 }
 
 impl Default for ModelAssists {
@@ -194,6 +201,7 @@ impl Default for ModelAssists {
             workflow_evidence: false,
             agent_tools: true,
             routing_words: false,
+            repeated_calls: false,
         }
     }
 }

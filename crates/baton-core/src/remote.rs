@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::agent::Agent;
 use crate::choices;
 use crate::id::{AgentName, RunId, ThreadId};
+use crate::media::ProducedFile;
 use crate::message::{Part, Role};
 use crate::trace::TraceParent;
 use crate::usage::Usage;
@@ -143,6 +144,9 @@ pub struct RemoteEnd {
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffReply>,
+    /// Files that the agent sent, which the engine stores. Those that it only links to are named in the text.
+    #[serde(skip)]
+    pub files: Vec<ProducedFile>,
 }
 
 impl RemoteEnd {
@@ -266,6 +270,7 @@ mod tests {
             artifacts: Vec::new(),
             usage: None,
             handoff: None,
+            files: Vec::new(),
         };
         assert_eq!(end("Paris", "Paris").answer(), "Paris");
         assert_eq!(end("", "Paris").answer(), "Paris");

@@ -5,8 +5,8 @@
 //!
 //! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
 //! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`embedding`], [`output`] (long tool output),
-//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks), [`skill`] (skills that people created),
-//! [`lifecycle`] (retention and erasure).
+//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks), [`skill`] and [`created_agent`] (skills and
+//! agents that people created), [`lifecycle`] (retention and erasure).
 
 use std::fmt;
 use std::future::Future;
@@ -25,6 +25,7 @@ pub mod artifact;
 pub mod audit;
 pub mod budget;
 pub mod cache;
+pub mod created_agent;
 pub mod embedding;
 pub mod feedback;
 pub mod handoff;
@@ -45,10 +46,13 @@ pub use approval::{
     Approval, ApprovalFilter, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalQuery, ApprovalRequest,
     ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation, WORKFLOW_TOOL,
 };
-pub use artifact::{Artifact, Artifacts};
+pub use artifact::{Artifact, Artifacts, NewArtifact};
 pub use audit::{Audit, AuditEntry, AuditQuery, AuditScope, AuditTruncation, AuditVerdict, Audited, Seal};
 pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, Reserved};
 pub use cache::Cache;
+pub use created_agent::{
+    AgentDraft, AgentSaving, AgentSnapshot, AgentsVersion, CreatedAgents, NewAgent, StoredAgent,
+};
 pub use embedding::{Embedding, Embeddings, SectionHash};
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
@@ -93,6 +97,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Tenants that have written anything, for maintenance such as sweeping.
     fn tenants(&self) -> Pending<'_, Vec<TenantId>>;
+
+    /// The version of the created agents of every tenant that has some or had some, to find out which have changed.
+    fn agent_versions(&self) -> Pending<'_, Vec<AgentsVersion>>;
 
     /// Renews or creates the lease of a process. All claims of the process are valid as long as this lease.
     fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal>;
@@ -176,6 +183,7 @@ pub trait TenantStore:
     + Outputs
     + BudgetAccounts
     + CreatedSkills
+    + CreatedAgents
     + Lifecycle
     + Embeddings
     + fmt::Debug

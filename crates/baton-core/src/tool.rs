@@ -13,6 +13,8 @@ use crate::agent::McpServer;
 use crate::choices;
 use crate::duration::HumanDuration;
 use crate::id::{AgentName, RunId, SessionId, TenantId, ThreadId, UserId};
+use crate::media::ProducedFile;
+use crate::rights::Rights;
 use crate::trace::TraceParent;
 
 /// A tool that a model can call.
@@ -86,6 +88,8 @@ choices! {
 pub struct CallContext {
     pub tenant: TenantId,
     pub user: UserId,
+    /// What the caller of the run may do.
+    pub rights: Rights,
     pub thread_id: ThreadId,
     pub run_id: RunId,
     pub session_id: SessionId,
@@ -109,12 +113,14 @@ impl CallContext {
     }
 }
 
-/// Output of a tool: text for the model, and the names of what the call created.
+/// Output of a tool: text for the model, the names of what the call created, and files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolOutput {
     pub text: String,
     /// A workflow that ends with this call reports them as its artifacts. They are never parsed from `text`.
     pub artifacts: Vec<String>,
+    /// Images and other files. The engine stores them with the result of the call.
+    pub files: Vec<ProducedFile>,
 }
 
 impl ToolOutput {
@@ -124,11 +130,18 @@ impl ToolOutput {
         self.artifacts.push(name.into());
         self
     }
+
+    /// Adds a file.
+    #[must_use]
+    pub fn with_file(mut self, file: ProducedFile) -> Self {
+        self.files.push(file);
+        self
+    }
 }
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {
-        Self { text, artifacts: Vec::new() }
+        Self { text, artifacts: Vec::new(), files: Vec::new() }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use baton_core::agent::{Agent, AgentLimits, ApprovalRules};
+use baton_core::agent::{Agent, AgentLimits, ApprovalRules, Strategy};
 use baton_core::budget::{Amount, BudgetLimit, BudgetUnit};
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
@@ -92,6 +92,15 @@ pub enum InvocationError {
     TooManyChildren(u32),
     #[error("`{0}` may not be involved by other agents")]
     NotOrchestrated(AgentName),
+    #[error(
+        "`{agent}` does not delegate with the strategy `{strategy}`; its file allows {}",
+        strategy_words(.supported)
+    )]
+    UnsupportedStrategy { agent: AgentName, strategy: Strategy, supported: Vec<Strategy> },
+}
+
+fn strategy_words(strategies: &[Strategy]) -> String {
+    strategies.iter().map(|strategy| format!("`{strategy}`")).collect::<Vec<_>>().join(", ")
 }
 
 impl InvocationError {
@@ -103,6 +112,7 @@ impl InvocationError {
             Self::TooManyTransfers(_) => "too_many_transfers",
             Self::TooManyChildren(_) => "too_many_children",
             Self::NotOrchestrated(_) => "not_orchestrated",
+            Self::UnsupportedStrategy { .. } => "unsupported_strategy",
         }
     }
 }
@@ -110,9 +120,9 @@ impl InvocationError {
 impl From<InvocationError> for ToolError {
     fn from(refusal: InvocationError) -> Self {
         match refusal {
-            InvocationError::ReEntry { .. } | InvocationError::NotOrchestrated(_) => {
-                Self::NotPermitted(refusal.to_string())
-            }
+            InvocationError::ReEntry { .. }
+            | InvocationError::NotOrchestrated(_)
+            | InvocationError::UnsupportedStrategy { .. } => Self::NotPermitted(refusal.to_string()),
             _ => Self::Limit(refusal.to_string()),
         }
     }
@@ -265,6 +275,11 @@ impl Bounds {
         std::iter::successors(Some(self), |bounds| bounds.above.as_deref())
     }
 
+    /// The agent and those that invoked it, directly or through others.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentName> {
+        self.ancestors().map(|bounds| &bounds.agent)
+    }
+
     /// The bounds of the run's own agent.
     fn root_bounds(&self) -> &Self {
         self.ancestors().last().unwrap_or(self)
@@ -349,8 +364,33 @@ impl Bounds {
     }
 
     /// Whether `agent` works on the request here or in an ancestor.
-    pub(crate) fn is_active(&self, agent: &AgentName) -> bool {
+    fn is_active(&self, agent: &AgentName) -> bool {
         self.ancestors().any(|bounds| bounds.is_working && bounds.agent == *agent)
+    }
+
+    /// Whether a transfer from here may enter `agent` again, if `most` revisits are allowed. Only the transfers that led here are
+    /// the chain: an agent above them waits for a result, and is never entered again.
+    fn may_revisit(&self, agent: &AgentName, most: u32) -> bool {
+        let mut chain = self.ancestors();
+        let mut entries = 0;
+        for bounds in chain.by_ref() {
+            entries += u32::from(bounds.is_working && bounds.agent == *agent);
+            if bounds.invocation != Some(InvocationKind::Transfer) {
+                break;
+            }
+        }
+        entries <= most && !chain.any(|bounds| bounds.is_working && bounds.agent == *agent)
+    }
+
+    /// Fails if `agent` is active here or above. A transfer may enter it again at most `revisits` times.
+    pub(crate) fn check_re_entry(
+        &self,
+        agent: &AgentName,
+        invocation: InvocationKind,
+        revisits: u32,
+    ) -> Result<(), InvocationError> {
+        let is_allowed = invocation == InvocationKind::Transfer && self.may_revisit(agent, revisits);
+        if self.is_active(agent) && !is_allowed { Err(self.re_entry(agent, &[])) } else { Ok(()) }
     }
 
     /// The refusal to enter `agent` again. `passed` are the finished stages of a chain.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_core::event::Event;
 use baton_core::store::Owner;
-use baton_core::{RunId, Store, StoreError, TenantId, UserId};
+use baton_core::{AgentName, RunId, Store, StoreError, TenantId, UserId};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -119,7 +119,15 @@ impl Engine {
         self.parts.tenants.agents(tenant, self.all_agents())
     }
 
-    /// All agents that a tenant could be given: those for all, and those of its own folders.
+    /// Reads the agents that people of the tenant created, unless `agent` is known: another process may have saved it a moment ago.
+    pub async fn look_for_agent(&self, tenant: &TenantId, agent: &AgentName) -> Result<(), StoreError> {
+        match &self.parts.extensions.agents {
+            Some(created) if !self.agents(tenant).contains_key(agent) => created.refresh(tenant).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// All agents that a tenant could be given: those for all, those of its own folders, and those that its people created.
     pub fn all_agents_of(&self, tenant: &TenantId) -> Arc<Agents> {
         self.parts.tenants.all(tenant, self.all_agents())
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use baton_core::MessageId;
 use baton_core::chat::{ChatMessage, ToolResult};
 use baton_core::store::ApprovalPreview;
 use baton_core::tool::{ToolError, ToolSpec};
@@ -74,8 +75,21 @@ pub(crate) struct CallSite<'a> {
     pub(crate) scope: Scope,
     /// The session's messages after its task, including this turn.
     pub(crate) messages: &'a [ChatMessage],
+    /// The id of this turn's text, if it was streamed to the user.
+    pub(crate) shown: Option<MessageId>,
     /// Results of the other calls of this turn. Empty unless the call ends the session and therefore runs last.
     pub(crate) other_results: &'a [ToolResult],
+}
+
+impl CallSite<'_> {
+    /// The text that the model wrote beside the calls of this turn.
+    pub(crate) fn turn_text(&self) -> &str {
+        let replies = self.messages.iter().rev().find_map(|message| match message {
+            ChatMessage::Assistant(reply) => Some(reply.text.as_str()),
+            _ => None,
+        });
+        replies.unwrap_or_default()
+    }
 }
 
 /// The outcome of an engine tool's call.

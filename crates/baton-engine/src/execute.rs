@@ -109,6 +109,9 @@ impl Execution<'_> {
         let (journal, mut writer) = Journal::open(self.event_sink(&record));
         let lease = heartbeat::ClaimHeartbeat::of(&self.engine.lease, tokens.cancel.clone());
         let before = Before { steps, rows, handoff };
+        if accepted.is_none() {
+            Box::pin(self.look_for_agent(&record)).await;
+        }
         let state = self.run_state(&record, before, journal, tokens);
         let Engine { parts, .. } = &**self.engine;
         let context = WriterContext {
@@ -138,6 +141,13 @@ impl Execution<'_> {
             }
         };
         (finished, writer.next())
+    }
+
+    /// The agent of a run that another process accepted may have been created a moment ago.
+    async fn look_for_agent(&self, record: &RunRecord) {
+        if let Err(error) = self.engine.look_for_agent(self.store.tenant(), &record.agent).await {
+            tracing::warn!(run = %record.run_id, %error, "created agents cannot be read");
+        }
     }
 
     fn event_sink(&self, record: &RunRecord) -> EventSink {
@@ -225,6 +235,10 @@ impl Execution<'_> {
             Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
             Err(failure) => (RunStatus::Failed, None, Some(failure)),
         };
+        let outcome = outcome.map(|mut outcome| {
+            outcome.answer.files = recorder.files.of_answer();
+            outcome
+        });
         // While a handoff is active, it decides which agent holds the thread.
         let keeps = routing.is_requested() && StoredRequest::is_answered(&record.request);
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());

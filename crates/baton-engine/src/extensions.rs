@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Tool, ToolSource};
-use baton_core::{AgentName, RemoteAgents, RunId, SkillSource, TenantId, ThreadId, Workspaces};
+use baton_core::{AgentLibrary, AgentName, RemoteAgents, RunId, SkillSource, TenantId, ThreadId, Workspaces};
 use serde::{Deserialize, Serialize};
 
 use crate::approvals::ApprovalSettings;
@@ -17,6 +17,8 @@ pub struct Extensions {
     pub servers: Option<Arc<dyn ToolSource>>,
     /// Source of Agent Skills, for agents whose files list some.
     pub skills: Option<Arc<dyn SkillSource>>,
+    /// Agents that people created, and the rules of agent files. Without it no agent can be created.
+    pub agents: Option<Arc<dyn AgentLibrary>>,
     /// Connects to remote agents. Without it they are unavailable.
     pub remotes: Option<Arc<dyn RemoteAgents>>,
     /// Callbacks for team discussions.

@@ -16,6 +16,9 @@ pub enum Failure {
     NoModel(String),
     #[error("the prompt of `{agent}` cannot be rendered: {message}")]
     Prompt { agent: String, message: String },
+    /// What the agent got is not what its `input_schema` describes.
+    #[error("the input of `{agent}` does not satisfy its input schema: {message}")]
+    InvalidInput { agent: AgentName, message: String },
     #[error("the answer does not satisfy the output schema, even after a second attempt: {0}")]
     InvalidOutput(String),
     #[error(
@@ -103,6 +106,7 @@ impl Failure {
             Self::Model(error) => error.kind.word(),
             Self::NoModel(_) => "no_model",
             Self::Prompt { .. } => "invalid_prompt",
+            Self::InvalidInput { .. } => "invalid_input",
             Self::InvalidOutput(_) => "invalid_output",
             Self::Unpriced(_) => "unknown_price",
             Self::BudgetExhausted { .. } => "budget_exhausted",

@@ -1,7 +1,8 @@
 //! Handoffs: an agent receives a lease on a thread and answers in it until it returns the thread. The agent that handed it off
 //! then receives the result.
 //!
-//! - [`negotiation`]: whether an agent accepts a thread. [`start`]: starts a handoff within a run.
+//! - [`negotiation`]: whether an agent accepts a thread. [`start`]: starts a handoff within a run. [`announcement`]: what the source
+//!   agent says then.
 //! - [`crate::lease`]: the holder's lease, how it changes, and how its saved state is discarded.
 //! - [`crate::routing`]: which agent takes a run of the thread. [`crate::intent`]: short messages whose meaning needs no model.
 //! - [`holder_run`]: a run of the holder. [`finish`]: how it returns the thread, and what is said then.
@@ -9,8 +10,10 @@
 //! - [`remote_target`]: the target is an agent on another server. [`external`]: what users and programs do to a handoff from outside of a run.
 //! - [`messages`]: what the user reads, and how it is said once.
 
+pub(crate) mod announcement;
 pub(crate) mod conflict;
 pub(crate) mod elsewhere;
+mod estimate;
 pub(crate) mod external;
 pub(crate) mod finish;
 pub(crate) mod holder_run;
@@ -29,7 +32,7 @@ use crate::request::RunCaller;
 
 pub use crate::intent::is_yes;
 pub use crate::routing::is_resumable;
-pub use messages::{connected_message, returning_message, welcome_back_message};
+pub use messages::{connected_message, held_mode_message, returning_message, welcome_back_message};
 
 /// A request to start a handoff.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,13 +1,14 @@
 //! The earlier messages of a thread, as a session sees them.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::chat::{ChatMessage, Reply};
 use baton_core::message::{IncludedParts, Message, Part, Role, parts_to_text};
-use baton_core::store::{MessageQuery, RunRecord, ThreadMessage};
-use baton_core::{RunId, StoreError, TenantStore};
+use baton_core::store::{HandoffNotes, HandoffSession, MessageQuery, RunRecord, ThreadMessage};
+use baton_core::{AgentName, RunId, StoreError, TenantStore};
 
 use crate::failure::Failure;
 use crate::retry::retry;
@@ -21,20 +22,28 @@ const RETRY_DELAY: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub(crate) struct ThreadHistory {
     history: Arc<Vec<ChatMessage>>,
-    /// The message number and the run of each entry of `history`.
-    origins: Vec<(u64, RunId)>,
+    /// Where each entry of `history` comes from.
+    origins: Vec<MessageOrigin>,
     pub(crate) parts: Arc<Vec<Part>>,
+}
+
+#[derive(Debug)]
+struct MessageOrigin {
+    number: u64,
+    run_id: RunId,
+    /// The author; `None` for a user.
+    agent: Option<AgentName>,
 }
 
 impl ThreadHistory {
     /// Skips leading answers: some models require a user message first.
     fn new(before: Vec<ThreadMessage>, parts: Vec<Part>) -> Self {
         let is_answer = |said: &ThreadMessage| said.message.role == Role::Assistant;
-        let said = before
-            .into_iter()
-            .skip_while(is_answer)
-            .map(|said| ((said.number, said.message.run_id), to_chat_message(said.message)));
-        let (origins, history): (Vec<(u64, RunId)>, Vec<ChatMessage>) = said.unzip();
+        let said = before.into_iter().skip_while(is_answer).map(|said| {
+            let (run_id, agent) = (said.message.run_id, said.message.agent.clone());
+            (MessageOrigin { number: said.number, run_id, agent }, to_chat_message(said.message))
+        });
+        let (origins, history): (Vec<MessageOrigin>, Vec<ChatMessage>) = said.unzip();
         Self { history: history.into(), origins, parts: parts.into() }
     }
 
@@ -45,19 +54,27 @@ impl ThreadHistory {
 
     /// The last `recent` messages before message number `since`.
     pub(crate) fn recent(&self, since: u64, recent: u32) -> Vec<ChatMessage> {
-        let before: Vec<&ChatMessage> = self.filtered(|number, _| number < since).collect();
+        let before: Vec<&ChatMessage> = self.filtered(|one| one.number < since).collect();
         let skipped = before.len().saturating_sub(recent as usize);
         starting_with_user(before.into_iter().skip(skipped))
     }
 
-    /// The messages from number `since` on, without those of the runs in `aside`.
-    pub(crate) fn since(&self, since: u64, aside: &[RunId]) -> Vec<ChatMessage> {
-        starting_with_user(self.filtered(|number, run| number >= since && !aside.contains(&run)))
+    /// The messages of a handoff for its holder: without those of the runs that are kept from it, and without the sentence that
+    /// announced it, which is not the holder's.
+    pub(crate) fn since_handoff(&self, handoff: &HandoffSession) -> Vec<ChatMessage> {
+        let HandoffNotes { since, aside, origin, .. } = &handoff.notes;
+        let opened_in = origin.as_ref().and_then(|origin| origin.opened_in.as_ref()).map(|(run, _)| *run);
+        let announces = |one: &MessageOrigin| {
+            opened_in == Some(one.run_id) && one.agent.as_ref() == Some(&handoff.source_agent_id)
+        };
+        let is_wanted =
+            |one: &MessageOrigin| one.number >= *since && !aside.contains(&one.run_id) && !announces(one);
+        starting_with_user(self.filtered(is_wanted))
     }
 
-    fn filtered(&self, is_wanted: impl Fn(u64, RunId) -> bool) -> impl Iterator<Item = &ChatMessage> {
+    fn filtered(&self, is_wanted: impl Fn(&MessageOrigin) -> bool) -> impl Iterator<Item = &ChatMessage> {
         let messages = self.origins.iter().zip(self.history.iter());
-        messages.filter(move |((number, run), _)| is_wanted(*number, *run)).map(|(_, message)| message)
+        messages.filter(move |(origin, _)| is_wanted(origin)).map(|(_, message)| message)
     }
 }
 
@@ -119,10 +136,27 @@ fn in_order(mut messages: Vec<ThreadMessage>, own: u64) -> Vec<ThreadMessage> {
 fn to_chat_message(message: Message) -> ChatMessage {
     match message.role {
         Role::User | Role::System => ChatMessage::User { parts: message.parts },
-        // A JSON answer is text to the model that gave it.
+        // A JSON answer is text to the model that gave it. Its files are named.
         Role::Assistant => {
-            let text = parts_to_text(&message.parts, IncludedParts::TextAndData);
+            let mut text = parts_to_text(&message.parts, IncludedParts::TextAndData);
+            for name in message.parts.iter().filter_map(file_name) {
+                let _ = write!(text, "\n[file: {name}]");
+            }
             ChatMessage::Assistant(Reply { text, ..Reply::default() })
         }
     }
+}
+
+/// Characters of a file's name that a model reads as part of its own earlier answer.
+const MAX_NAME_CHARS: usize = 60;
+
+/// The name of a part that is a file, without anything that could be read as a sentence: strangers choose names of files.
+fn file_name(part: &Part) -> Option<String> {
+    let name = match part {
+        Part::Image(image) => image.name.as_ref().unwrap_or(&image.media_type),
+        Part::File { name, .. } => name,
+        Part::Text { .. } | Part::Data { .. } => return None,
+    };
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || "._-/".contains(*c);
+    Some(name.chars().filter(is_plain).take(MAX_NAME_CHARS).collect())
 }

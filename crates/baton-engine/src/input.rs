@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::engine_tool::EngineTool;
 use crate::outcome::Outcome;
+use crate::patterns::calling::resume::SubSession;
 pub(crate) use prompt_envelope::{BlockKind, PromptEnvelope, RenderedPrompt};
 
 /// What an agent works on. Cheap to clone.
@@ -28,6 +29,8 @@ pub(crate) struct Input {
     pub(crate) engine_tools: Vec<Arc<dyn EngineTool>>,
     /// The answer of the previous stage of a chain.
     pub(crate) draft: Option<Arc<Outcome>>,
+    /// The session that this call of a sub-agent continues.
+    pub(crate) sub_session: Option<SubSession>,
     /// Whether the receiver's guardrails have been checked.
     pub(crate) is_guarded: bool,
 }

@@ -12,6 +12,7 @@ use crate::audit;
 use crate::bounds::{Bounds, ChildPermit, InvocationError, InvocationKind};
 use crate::failure::Failure;
 use crate::models::ModelRegistry;
+use crate::patterns::calling::resume::SubSession;
 use crate::policy::fingerprint;
 use crate::request::Overrides;
 use crate::run_state::RunState;
@@ -120,7 +121,11 @@ fn enter_with_permit(
         count_transfer(scope)?;
     }
     let place = scope.at(&format!("{}:{}", invocation.word(), agent.name));
-    let id = scope.session.id.child(&agent.name, fingerprint(place.path()));
+    let nonce = match SubSession::of(scope, agent, invocation) {
+        Some(session) => session.nonce(scope),
+        None => fingerprint(place.path()),
+    };
+    let id = scope.session.id.child(&agent.name, nonce);
     let place = if invocation.transfers_control() { place } else { place.internal() };
     let bounds = child_bounds(&scope.session.bounds, &place, agent, invocation);
     Ok(place.for_agent(agent, id, bounds, permit))
@@ -157,8 +162,8 @@ pub(crate) fn admits(
     // An agent defined ad hoc for one task may share its name with a different agent of the roster.
     let is_known =
         scope.run.agents.get(&agent.name).is_some_and(|known| std::ptr::eq(&raw const **known, agent));
-    if is_known && bounds.is_active(&agent.name) {
-        return Err(bounds.re_entry(&agent.name, &[]));
+    if is_known {
+        bounds.check_re_entry(&agent.name, invocation, revisits(scope.agent(), &agent.name))?;
     }
     let most = bounds.max_transfers(scope.run.policy.max_transfers);
     if invocation == InvocationKind::Transfer && scope.run.progress.transfers.load(Ordering::Acquire) >= most
@@ -166,6 +171,12 @@ pub(crate) fn admits(
         return Err(InvocationError::TooManyTransfers(most));
     }
     Ok(())
+}
+
+/// `allow_revisit` of the giver's collaboration with the target.
+fn revisits(giver: &Agent, target: &AgentName) -> u32 {
+    let declared = giver.collaborations.iter().find(|collaboration| collaboration.agent == *target);
+    declared.map_or(0, |collaboration| collaboration.allow_revisit)
 }
 
 fn count_transfer(scope: &Scope) -> Result<(), InvocationError> {

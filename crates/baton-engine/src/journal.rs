@@ -22,7 +22,7 @@ use baton_core::message::{Message, Visibility};
 use baton_core::store::work::{InterruptedCall, RunEnd, SessionChange};
 use baton_core::store::{
     Append, Appended, ApprovalOutcome, ApprovalRequest, AuditEntry, Claim, Claimed, HandoffChange, Hop,
-    NewEvent, SpooledOutput, Step,
+    NewArtifact, NewEvent, SpooledOutput, Step,
 };
 use baton_core::{AgentName, StoreError, TenantId, TenantStore};
 use tokio::sync::oneshot;
@@ -53,6 +53,7 @@ pub(crate) struct Record {
     /// Rows that must not be stored before this record. Every append also stores the unsaved rows of the ledger.
     pub(crate) rows: Vec<LedgerRow>,
     pub(crate) outputs: Vec<SpooledOutput>,
+    pub(crate) artifacts: Vec<NewArtifact>,
     pub(crate) sessions: Vec<SessionChange>,
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) hops: Vec<Hop>,
@@ -86,6 +87,7 @@ impl Record {
         self.messages.extend(other.messages);
         self.rows.extend(other.rows);
         self.outputs.extend(other.outputs);
+        self.artifacts.extend(other.artifacts);
         self.sessions.extend(other.sessions);
         self.audit.extend(other.audit);
         self.hops.extend(other.hops);

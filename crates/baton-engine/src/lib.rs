@@ -30,7 +30,7 @@
 //! - [`budget`]: the turns and the time of a session. [`reservation`]: reserves a call in the budgets of money and tokens, whose
 //!   [`recounted_accounts`] agree with the ledger. [`window`]: fits a conversation into the model's context.
 //!   [`structured_output`]: JSON answers.
-//! - [`prompt`], [`models`], [`model_speed`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
+//! - [`prompt`], [`models`], [`model_speed`], [`toolset`], [`skillset`]: what a session starts with. [`trial`]: sessions of a draft. [`preview`](mod@preview) shows it.
 //! - [`history`]: earlier messages. [`ledger`]: usage and cost. [`telemetry`]: traces, made of [`call_span`]s.
 //!
 //! Modules do not import each other in circles, with one exception: `run` offers the patterns, and the patterns `run` other agents.
@@ -92,6 +92,7 @@ pub mod recovery;
 mod redaction;
 mod registry;
 mod remote;
+mod repeated_calls;
 pub mod request;
 mod reservation;
 pub mod results;
@@ -99,6 +100,7 @@ mod retry;
 pub(crate) mod routing;
 mod run;
 mod run_end;
+mod run_files;
 mod run_start;
 mod run_state;
 pub mod scope;
@@ -108,6 +110,7 @@ mod skillset;
 mod stage;
 mod steps;
 pub mod storage;
+mod structured_input;
 pub mod structured_output;
 pub mod task;
 pub mod telemetry;
@@ -115,6 +118,7 @@ pub mod tenants;
 mod text_calls;
 pub mod tool_calls;
 pub mod toolset;
+mod trial;
 pub mod turn;
 pub mod window;
 pub mod workers;
@@ -133,7 +137,7 @@ pub use live::{
 };
 pub use models::{ModelRegistry, ModelTimeouts};
 pub use observer::Observer;
-pub use orchestration::{DelegationError, HandoffError, OrchestrationError, delegate, response_of};
+pub use orchestration::{DelegationError, HandoffError, OrchestrationError, RunError, delegate, response_of};
 pub use outcome::{Answer, Outcome, RunResult};
 pub use policy::{EnrichFormat, Policy, Switch};
 pub use preview::{Preview, PreviewedSession, Via, placeholder, preview};

@@ -1,7 +1,10 @@
 //! Delegations and handoffs for programs that embed the engine, with errors by family.
 //!
-//! [`OrchestrationError`] is the base of both families: [`DelegationError`] if a delegation has no results or one agent has no response,
-//! [`HandoffError`] if a handoff cannot be started, ended or resumed. Each has the [`Failure`] and its stable code.
+//! [`OrchestrationError`] is the base of the families: [`HandoffError`] if a handoff cannot be started, ended or resumed,
+//! [`DelegationError`] if another agent was asked and gave no result, [`RunError`] for everything that has to do with one agent alone.
+//! Each [`Failure`] belongs to one family ([`OrchestrationError::from`]) and has a stable code. What an operation on handoffs or a
+//! delegation returns is always of its own family, whatever the cause: a handoff on a missing conversation is a [`HandoffError`] with
+//! the code `thread_not_found`.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -12,6 +15,19 @@
 //! }
 //! # Ok(())
 //! # }
+//! ```
+//!
+//! The failure of a run by its family:
+//!
+//! ```
+//! use baton_engine::{Failure, OrchestrationError};
+//!
+//! let failure = Failure::HandoffActive("You're currently in a debugging session.".to_owned());
+//! match OrchestrationError::from(failure) {
+//!     OrchestrationError::Handoff(error) => assert_eq!(error.code(), "handoff_active"),
+//!     OrchestrationError::Delegation(error) => println!("no result: {error}"),
+//!     OrchestrationError::Run(error) => println!("{}: {error}", error.code()),
+//! }
 //! ```
 
 use std::sync::Arc;
@@ -33,12 +49,59 @@ pub enum OrchestrationError {
     Handoff(#[from] HandoffError),
     #[error(transparent)]
     Delegation(#[from] DelegationError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// The family of a failure. A failed stage has the family of its cause.
+impl From<Failure> for OrchestrationError {
+    fn from(failure: Failure) -> Self {
+        match failure.cause() {
+            Failure::HandoffActive(_)
+            | Failure::HandoffRejected { .. }
+            | Failure::HandoffUnavailable(_)
+            | Failure::NoHandoff(_) => HandoffError(failure).into(),
+            Failure::Store(error) if error.is_about_handoff() => HandoffError(failure).into(),
+            Failure::NoAgent(_)
+            | Failure::Unavailable(_)
+            | Failure::Remote { .. }
+            | Failure::TimedOut { .. }
+            | Failure::Refused(_)
+            | Failure::InvalidInput { .. }
+            | Failure::NoAdvice { .. }
+            | Failure::TooLittleAdvice { .. }
+            | Failure::NoContribution { .. }
+            | Failure::NotRouted { .. } => DelegationError(failure).into(),
+            // Each kind is named, so that a new one gets a family.
+            Failure::Model(_)
+            | Failure::NoModel(_)
+            | Failure::Prompt { .. }
+            | Failure::InvalidOutput(_)
+            | Failure::Unpriced(_)
+            | Failure::BudgetExhausted { .. }
+            | Failure::Guardrail { .. }
+            | Failure::Stage { .. }
+            | Failure::NotAllowed(_)
+            | Failure::Condition { .. }
+            | Failure::Panicked(_)
+            | Failure::Store(_)
+            | Failure::Superseded
+            | Failure::Interrupted(_)
+            | Failure::EndedElsewhere { .. }
+            | Failure::Cancelled
+            | Failure::Waiting
+            | Failure::InvalidAnswer(_)
+            | Failure::DeadlineReached => RunError(failure).into(),
+        }
+    }
 }
 
 impl OrchestrationError {
     pub fn failure(&self) -> &Failure {
         match self {
-            Self::Handoff(HandoffError(failure)) | Self::Delegation(DelegationError(failure)) => failure,
+            Self::Handoff(HandoffError(failure))
+            | Self::Delegation(DelegationError(failure))
+            | Self::Run(RunError(failure)) => failure,
         }
     }
 
@@ -57,6 +120,24 @@ pub struct HandoffError(#[from] pub Failure);
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 pub struct DelegationError(#[from] pub Failure);
+
+/// An agent has no answer, for a reason that has nothing to do with other agents.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(transparent)]
+pub struct RunError(#[from] pub Failure);
+
+macro_rules! codes {
+    ($($family:ident),+) => {
+        $(impl $family {
+            /// Stable error code for programs.
+            pub fn code(&self) -> &str {
+                self.0.code()
+            }
+        })+
+    };
+}
+
+codes!(HandoffError, DelegationError, RunError);
 
 /// Asks the agents of `plan` and waits. Returns one result for each of them, in their order; that an agent failed is its result.
 ///
@@ -113,4 +194,46 @@ pub async fn resume_handoff(
     handoff: HandoffId,
 ) -> Result<(HandoffSession, RunId), HandoffError> {
     Ok(engine.resume_handoff(exit, handoff).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_core::{AgentName, HandoffId, HumanDuration, StoreError};
+
+    use super::*;
+    use crate::bounds::InvocationError;
+
+    fn family(failure: Failure) -> (&'static str, String) {
+        let code = failure.code().to_owned();
+        let error = OrchestrationError::from(failure);
+        assert_eq!(error.code(), code, "the code stays");
+        let family = match error {
+            OrchestrationError::Handoff(_) => "handoff",
+            OrchestrationError::Delegation(_) => "delegation",
+            OrchestrationError::Run(_) => "run",
+        };
+        (family, code)
+    }
+
+    /// B20, C-28: each failure has one family and a stable code, and a stage that of its cause.
+    #[test]
+    fn b20_c_28_each_failure_has_one_family() {
+        let agent = || AgentName::parse("a").unwrap();
+        let handoff = HandoffId::from_uuid(uuid::Uuid::nil());
+        let stage = |failure| Failure::Stage { stage: agent(), failure: Box::new(failure) };
+        let timeout = Failure::TimedOut { limit: HumanDuration::from_secs(1), partial: None };
+        let cases = [
+            (Failure::HandoffActive(String::new()), "handoff", "handoff_active"),
+            (Failure::NoHandoff("none"), "handoff", "no_active_handoff"),
+            (Failure::Store(StoreError::HandoffActive(handoff)), "handoff", "handoff_active"),
+            (Failure::NoAgent(agent()), "delegation", "agent_not_found"),
+            (stage(InvocationError::NotOrchestrated(agent()).into()), "delegation", "refused"),
+            (stage(timeout), "delegation", "timeout"),
+            (Failure::NoModel("m".to_owned()), "run", "no_model"),
+            (stage(Failure::Cancelled), "run", "cancelled"),
+        ];
+        for (failure, expected, code) in cases {
+            assert_eq!(family(failure), (expected, code.to_owned()));
+        }
+    }
 }

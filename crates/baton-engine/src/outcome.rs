@@ -1,6 +1,7 @@
 //! The outcome of an agent and of a run, and how a session's step records it.
 
 use baton_core::event::Dissent;
+use baton_core::media::FileRef;
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::{ApprovalRequest, RunStatus};
 use baton_core::{AgentName, HumanDuration, LedgerRow, MessageId, RunId, Usage};
@@ -24,12 +25,15 @@ pub struct Answer {
     /// The id of the streamed message, if the answer was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
+    /// The files that are parts of the answer. Only the answer of a run that ended has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
 }
 
 impl Answer {
     /// A text that no turn produced.
     pub(crate) fn without_turn(text: impl Into<String>) -> Self {
-        Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None }
+        Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None, files: Vec::new() }
     }
 }
 
@@ -73,7 +77,7 @@ impl Outcome {
             role: Role::Assistant,
             agent: Some(self.agent.clone()),
             visibility,
-            parts: vec![part],
+            parts: std::iter::once(part).chain(self.answer.files.iter().map(FileRef::to_part)).collect(),
             created_at: Timestamp::now(),
         }
     }

@@ -14,6 +14,7 @@ use crate::engine_tool::EngineTool;
 use crate::handoff::finish;
 use crate::input::Input;
 use crate::scope::Scope;
+use crate::trial;
 use crate::workflow::advance;
 
 pub(crate) mod advisors;
@@ -36,6 +37,7 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
     tools.extend(delegation::tools(scope, &notifier));
     tools.extend(transfers::tools(scope, input));
     tools.extend(read_thread::tools(scope));
+    tools.extend(trial::tools(scope));
     let denied = &scope.agent().tools.deny;
     tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
     // `disallowed_tools` does not apply to these: a holder must be able to return the thread.

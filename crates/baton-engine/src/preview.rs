@@ -178,7 +178,7 @@ async fn involved(
     let (name, found) = (giver.name(), placeholder(giver.name(), "found out"));
     let reply = Reply { text: found, ..Reply::default() };
     let messages = [ChatMessage::Assistant(reply)];
-    let site = CallSite { scope: giver.clone(), messages: &messages, other_results: &[] };
+    let site = CallSite { scope: giver.clone(), messages: &messages, shown: None, other_results: &[] };
     let input = match via {
         Via::Call | Via::Delegate => Input::text(redact(giver.agent(), asked.words().trim())),
         Via::Advisor => advisors::question(giver, &asked),

@@ -27,6 +27,8 @@ use crate::workflow::question::{self, WorkflowQuestion};
 
 /// How often the user is asked whether to finish first.
 const MAX_TIMES_ASKED: u32 = 2;
+/// Words of a message that can both ask for another agent and agree to the pause of the holder's work.
+const MAX_CONSENT_WORDS: usize = 25;
 
 /// Which agent takes a run, and by which handoff.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -321,7 +323,10 @@ async fn left_elsewhere(
         is_continue(words) && target(&newest).is_some_and(|one| classifier::mentions_agent(words, one));
     let is_first = record.message_number == 1;
     Ok(match () {
-        () if is_named || (is_offered_here && !is_greeting(words)) => Some((ElsewhereStep::Continue, newest)),
+        // In a thread where nothing was said, "continue" can mean nothing else.
+        () if is_named || (is_first && is_continue(words)) || (is_offered_here && !is_greeting(words)) => {
+            Some((ElsewhereStep::Continue, newest))
+        }
         () if is_first && is_greeting(words) && newest.notes.offered_in.is_none() => {
             Some((ElsewhereStep::Offer, newest))
         }
@@ -351,9 +356,15 @@ fn conflict_step(
     let asked = handoff.notes.second.as_ref();
     let asked = asked.filter(|second| !second.is_queued() && record.created_at >= second.asked_at);
     let Some(second) = asked else { return requested.map(ConflictStep::Ask) };
-    // Asked whether to finish first, the user asks for an agent again: now.
+    // Asked whether to finish first, the user asks for an agent again: now. In a long text a request may be a quotation, and is no
+    // consent: the question stays.
     if let Some(agent) = requested {
-        return Some(ConflictStep::Switch { message: record.message_number, agent });
+        let is_short = words.split_whitespace().count() <= MAX_CONSENT_WORDS;
+        return Some(match second.times_asked {
+            _ if is_short => ConflictStep::Switch { message: record.message_number, agent },
+            times if times < MAX_TIMES_ASKED => ConflictStep::AskAgain,
+            _ => ConflictStep::Finish,
+        });
     }
     let target = second.agent.as_ref().and_then(|agent| state.agents.get(agent));
     match conflict_reply(words, target.map(|target| &**target)) {

@@ -31,6 +31,7 @@ use crate::remote;
 use crate::scope::Scope;
 use crate::session::{self, SessionSpec};
 use crate::stage;
+use crate::structured_input;
 use crate::telemetry;
 use crate::workflow;
 
@@ -129,6 +130,7 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     {
         return Err(guardrails::failure(scope.name(), GuardSide::Input, violation));
     }
+    structured_input::check(scope, input)?;
     // The text of a stage of a chain is not the final answer, or not yet.
     let scope = &if scope.agent().handoff.is_empty() { scope.clone() } else { scope.internal() };
     // An agent that always hands off does not give the answer that the schema describes.
@@ -176,7 +178,7 @@ pub(crate) async fn show(scope: &Scope, outcome: &mut Outcome) -> Result<(), Fai
     let speaker = scope.run.agents.get(&outcome.agent).unwrap_or(scope.agent());
     let said = EventKind::TextFinished {
         message_id,
-        speaker: speaker.display_name.clone(),
+        speaker: scope.speaker(speaker),
         text: outcome.answer.text.clone(),
     };
     let event = NewEvent { agent: outcome.agent.clone(), ..place.event(Visibility::User, said) };

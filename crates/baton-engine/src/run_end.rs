@@ -32,18 +32,23 @@ pub(crate) fn last_record(
         answered_by: outcome.map(|outcome| outcome.agent.clone()),
         sources,
         dissent: outcome.map(|outcome| outcome.dissent.clone()).unwrap_or_default(),
+        files: answer.map(|answer| answer.files.clone()).unwrap_or_default(),
         code: failure.map(|failure| failure.code().to_owned()),
         message: failure.map(ToString::to_string),
     };
     let session_id = SessionId::root(record.run_id);
+    let message = outcome.map(|outcome| outcome.message(record.run_id, Visibility::User));
     let (session_end, kind) = last_events(&session_id, status, ledger, &end);
+    let files = message.as_ref().filter(|_| !end.files.is_empty()).map(|message| {
+        let kind = EventKind::Files { message_id: message.id, files: end.files.clone() };
+        event(record, Visibility::User, kind)
+    });
+    let last = [event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)];
+    let events = files.into_iter().chain(last).collect();
     Record {
         steps: vec![session_step(record, &session_id, &end)],
-        events: vec![event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)],
-        messages: outcome
-            .map(|outcome| outcome.message(record.run_id, Visibility::User))
-            .into_iter()
-            .collect(),
+        events,
+        messages: message.into_iter().collect(),
         sessions: vec![session_change(session_id, record, status)],
         audit: vec![audit::of_run(record, record.agent.as_str(), "run.end", status.word())],
         // An agent that only delegated for the caller does not take over the conversation.

@@ -10,6 +10,7 @@ use baton_core::event::Source;
 use baton_core::ledger::LedgerRow;
 use baton_core::message::{IncludedParts, Part, parts_to_text};
 use baton_core::store::{HandoffSession, RunRecord, Step, StepKind, StepState};
+use baton_core::workflow::WorkflowProgress;
 use baton_core::{AgentName, HandoffId, Rights, RunId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -28,11 +29,13 @@ use crate::lease::HandoffLease;
 use crate::ledger::Ledger;
 use crate::models::ModelRegistry;
 use crate::output_spool::OutputSpool;
+use crate::patterns::calling::resume::SessionLocks;
 use crate::policy::Policy;
 use crate::prior_durations::PriorDurations;
 use crate::recounted_accounts::RecountedAccounts;
 use crate::remote::exchange::OpenExchange;
 use crate::request::{RunCaller, StoredRequest};
+use crate::run_files::RunFiles;
 use crate::storage::Storage;
 
 /// Path segment of the note that delegation was denied, because the user lacks the permission.
@@ -57,6 +60,7 @@ pub struct RunState {
     pub(crate) control: RunControl,
     pub(crate) progress: RunProgress,
     pub(crate) waits: RunWaits,
+    pub(crate) sub_sessions: SessionLocks,
     /// The thread's handoff that changed last, as of the claim.
     pub(crate) handoff: Option<HandoffSession>,
 }
@@ -89,6 +93,8 @@ pub(crate) struct Recorder {
     /// How long earlier attempts worked on each path.
     pub(crate) prior_durations: PriorDurations,
     pub(crate) spool: OutputSpool,
+    /// Files that tools and models have produced.
+    pub(crate) files: RunFiles,
 }
 
 /// Ends a run and the tasks of its children.
@@ -115,8 +121,8 @@ pub(crate) struct RunProgress {
     pub(crate) ended_handoff: OnceLock<HandoffId>,
     /// The lease of the agent that got the thread last.
     lease: Mutex<Option<Arc<HandoffLease>>>,
-    /// The state of a workflow that was announced last.
-    announced_state: Mutex<Option<String>>,
+    /// The progress of a workflow that was announced last.
+    announced_progress: Mutex<Option<WorkflowProgress>>,
     /// Replies of remote agents that have accepted a thread and whose sessions have not begun, by the path of the turn.
     exchanges: Mutex<HashMap<String, OpenExchange>>,
 }
@@ -177,6 +183,7 @@ impl RunState {
             control: RunControl { stop: tokens.stop, cancel: tokens.cancel, tasks: TaskTracker::new() },
             progress,
             waits,
+            sub_sessions: SessionLocks::default(),
             handoff,
         }
     }
@@ -247,6 +254,7 @@ impl Recorder {
         Self {
             journal,
             spool: OutputSpool::new(shown_output_bytes, &steps),
+            files: RunFiles::after(&steps),
             prior_durations: PriorDurations::of(&steps, &rows),
             ledger: Ledger::with_saved(rows),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
@@ -272,7 +280,7 @@ impl RunProgress {
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             ended_handoff: OnceLock::new(),
             lease: Mutex::default(),
-            announced_state: Mutex::default(),
+            announced_progress: Mutex::default(),
             exchanges: Mutex::default(),
         }
     }
@@ -286,13 +294,15 @@ impl RunProgress {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn announce_state(&self, state: &str) {
-        *self.announced_state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.to_owned());
+    /// Notes the progress of a workflow that was announced to the user.
+    pub(crate) fn announce(&self, progress: Option<&WorkflowProgress>) {
+        *self.announced_progress.lock().unwrap_or_else(PoisonError::into_inner) = progress.cloned();
     }
 
-    pub(crate) fn has_announced(&self, state: &str) -> bool {
-        let announced = self.announced_state.lock().unwrap_or_else(PoisonError::into_inner);
-        announced.as_deref() == Some(state)
+    /// Whether this is the progress that was announced to the user last.
+    pub(crate) fn has_announced(&self, progress: &WorkflowProgress) -> bool {
+        let announced = self.announced_progress.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.as_ref() == Some(progress)
     }
 
     /// Keeps a reply that is being read, for the session that goes on with it.

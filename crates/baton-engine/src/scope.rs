@@ -155,6 +155,18 @@ impl Scope {
         &self.session.agent.name
     }
 
+    /// The name under which the user reads what `agent` says here: its own or, if it is hidden, that of the agent that it stands in
+    /// for: the giver of the thread, or the nearest one above that is not hidden.
+    pub(crate) fn speaker(&self, agent: &Agent) -> String {
+        if !agent.is_hidden() {
+            return agent.display_name.clone();
+        }
+        let giver = self.session.lease.as_ref().map(|lease| lease.session().source_agent_id);
+        let mut above = giver.iter().chain(self.session.bounds.agents());
+        let shown = above.find_map(|name| self.run.agents.get(name).filter(|agent| !agent.is_hidden()));
+        shown.map_or_else(|| agent.display_name.clone(), |shown| shown.display_name.clone())
+    }
+
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -237,6 +249,7 @@ impl Scope {
         Arc::new(CallContext {
             tenant: caller.tenant.clone(),
             user: caller.user.clone(),
+            rights: request.rights.clone(),
             thread_id: caller.thread_id,
             run_id: self.run.run_id,
             session_id: self.session.id.clone(),

@@ -21,6 +21,8 @@ use crate::guardrails;
 use crate::input::Input;
 use crate::models::ModelCandidate;
 use crate::outcome::{Answer, Outcome};
+use crate::repeated_calls::RepeatedCalls;
+use crate::run_files;
 use crate::scope::Scope;
 use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
@@ -166,6 +168,7 @@ pub(crate) struct Session<'a> {
     reminder: Option<Reminder>,
     on_limit: OnLimit,
     evidence: EvidenceCheck,
+    repeated: RepeatedCalls,
     /// The text of the task, for an agent that requires evidence.
     question: String,
     workflow: WorkflowCheck,
@@ -227,6 +230,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             scope,
             evidence,
+            repeated: RepeatedCalls::new(&candidates),
             question,
             workflow,
             withheld: None,
@@ -289,6 +293,7 @@ impl<'a> Session<'a> {
         if !self.scope.session.is_root() {
             return Err(guardrails::failure(self.scope.name(), GuardSide::Output, violation).into());
         }
+        self.scope.run.recorder.files.withhold();
         let answer = Answer {
             limit: first.answer.limit,
             turns: self.budget.turns(),
@@ -355,7 +360,8 @@ impl<'a> Session<'a> {
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
             if !calls.is_empty() {
-                Box::pin(self.call(&calls)).await?;
+                let is_shown = shown_now == TextVisibility::Streamed && self.scope.is_user_facing();
+                Box::pin(self.call(&calls, message_id.filter(|_| is_shown))).await?;
                 if let Some(text) = self.workflow.take_answer().filter(|_| form == OutputKind::Answer) {
                     return Ok(WorkResult { text, limit: None, message_id: None, shown: shown_now });
                 }
@@ -413,7 +419,7 @@ impl<'a> Session<'a> {
             Some(EvidenceRequest::Instruct(text)) => self.instruct(text),
             Some(EvidenceRequest::Search(call)) => {
                 self.conversation.replace_reply(Reply { calls: vec![call.clone()], ..Reply::default() });
-                self.call(&[call]).await?;
+                self.call(&[call], None).await?;
             }
         }
         Ok(true)
@@ -436,23 +442,34 @@ impl<'a> Session<'a> {
         let requires_tool = self.reminder.is_some() || self.evidence.requires_tool();
         match requires_tool {
             true => ToolChoice::Required,
-            false if self.workflow.must_speak() => ToolChoice::None,
+            false if self.workflow.must_speak() || self.repeated.must_answer() => ToolChoice::None,
             false => ToolChoice::Auto,
         }
     }
 
     /// Executes the tool calls of the newest turn. One of them may end the session.
-    async fn call(&mut self, calls: &[ToolCall]) -> Result<(), SessionBreak> {
+    async fn call(&mut self, calls: &[ToolCall], shown: Option<MessageId>) -> Result<(), SessionBreak> {
         let scope = self.place(self.budget.turns());
         let limits =
             CallLimits { max_parallel: self.budget.max_parallel_tools(), deadline: self.budget.deadline() };
-        let ToolResults { results, ending } =
-            tool_calls::run(&scope, &self.toolset, calls, &self.conversation, limits).await?;
+        let ToolResults { mut results, ending } =
+            tool_calls::run(&scope, &self.toolset, calls, &self.conversation, shown, limits).await?;
         let succeeded = results.iter().filter(|result| !result.failed).map(|result| result.name.as_str());
         self.evidence.add_results(&self.toolset, succeeded);
         self.workflow.add_results(self.scope, calls, &results);
+        if ending.is_none() {
+            // Boxed: a record is large, and most sessions write none here.
+            Box::pin(self.repeated.add(&scope, calls)).await?;
+        }
+        let has_files = results.iter().any(|result| !result.files.is_empty());
+        if has_files && self.candidates.iter().any(|candidate| candidate.facts.supports.images) {
+            Box::pin(run_files::load_images(self.scope, &mut results)).await;
+        }
         for result in results {
             self.conversation.push(ChatMessage::Tool(result));
+        }
+        if has_files {
+            self.conversation.drop_old_images();
         }
         if let Some(ending) = ending {
             return Err(SessionBreak::ended(SessionEnd::ByTool(ending)));
@@ -628,7 +645,7 @@ impl<'a> Session<'a> {
                         Err(failure @ (Failure::DeadlineReached | Failure::BudgetExhausted { .. })) => {
                             let turns = self.budget.turns();
                             let limit = worked.limit.or(Some(failure.limit_met()));
-                            let answer = Answer { text, value, limit, turns, message_id };
+                            let answer = Answer { text, value, limit, turns, message_id, files: Vec::new() };
                             return Ok(FinalAnswer { answer, shown });
                         }
                         Err(failure) => return Err(failure.into()),
@@ -646,7 +663,7 @@ impl<'a> Session<'a> {
             value = Some(checked);
         }
         let turns = self.budget.turns();
-        let answer = Answer { text, value, limit: worked.limit, turns, message_id };
+        let answer = Answer { text, value, limit: worked.limit, turns, message_id, files: Vec::new() };
         Ok(FinalAnswer { answer, shown })
     }
 }

@@ -14,6 +14,7 @@ use crate::hops;
 use crate::input::{Input, InputSource};
 use crate::journal::Record;
 use crate::outcome::{Outcome, RecordedSession, RecordedSessionEnd};
+use crate::patterns::calling::resume;
 use crate::scope::Scope;
 
 /// Records the start, unless an earlier attempt did.
@@ -36,8 +37,8 @@ pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let passed = hops::kind(scope).zip(sent).and_then(|(by, sent)| {
         log_start(scope, by, sent);
         let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
-        // A stage that always hands off says nothing to the user.
-        let is_mute = scope.agent().always_hands_off();
+        // A stage that always hands off says nothing to the user, and a hidden agent speaks for the giver.
+        let is_mute = scope.agent().always_hands_off() || scope.agent().is_hidden();
         let heard_by = if is_mute { Visibility::Internal } else { scope.visibility() };
         let passed = EventKind::Passed { by, from, to, reason, heard_by };
         by.passes_baton().then(|| scope.event(Visibility::Internal, passed))
@@ -92,7 +93,8 @@ pub(crate) async fn finish(
         }
     };
     log_end(scope, result);
-    let source = (result.is_ok() && !scope.is_user_facing()).then(|| scope.name().clone());
+    let is_source = result.is_ok() && !scope.is_user_facing() && !scope.agent().is_hidden();
+    let source = is_source.then(|| scope.name().clone());
     if let Some(agent) = source.clone() {
         scope.run.progress.add_source(Source { agent, session_id: scope.session.id.clone() });
     }
@@ -101,7 +103,10 @@ pub(crate) async fn finish(
     let record = Record {
         steps: vec![scope.step().build(StepKind::Session, StepState::Finished, &recorded)?],
         events: vec![scope.event(session_visibility(scope), kind)],
-        messages: internal_message(scope, result).into_iter().collect(),
+        messages: resume::call_message(scope.run.run_id, scope.agent(), input, result)
+            .into_iter()
+            .chain(internal_message(scope, result))
+            .collect(),
         sessions: vec![session_change(scope, status)],
         audit: end_audit_entry(scope, input, result).into_iter().collect(),
         hops: input.sent.as_ref().and_then(|sent| hops::finish(scope, sent, result)).into_iter().collect(),
@@ -157,10 +162,11 @@ fn log_end(scope: &Scope, result: &Result<Outcome, Failure>) {
     );
 }
 
-/// The visibility of the session's start and end. An agent that speaks to the user is not shown as a sub-agent.
+/// The visibility of the session's start and end: as the agent's file says, or else the operator. An agent that speaks to the user is
+/// not shown as a sub-agent.
 fn session_visibility(scope: &Scope) -> Visibility {
-    let shows_sub_agents = scope.run.policy.stream_sub_agent_events;
-    if shows_sub_agents && !scope.is_user_facing() { Visibility::User } else { Visibility::Internal }
+    let is_shown = scope.agent().visible.unwrap_or(scope.run.policy.stream_sub_agent_events);
+    if is_shown && !scope.is_user_facing() { Visibility::User } else { Visibility::Internal }
 }
 
 fn session_change(scope: &Scope, status: RunStatus) -> SessionChange {

@@ -2,7 +2,7 @@
 //! records its start (`begin`) and its end (`finish`).
 
 use baton_core::store::work::InterruptedCall;
-use baton_core::store::{NewEvent, SpooledOutput, Step, StepKind, StepState};
+use baton_core::store::{NewArtifact, NewEvent, SpooledOutput, Step, StepKind, StepState};
 use baton_core::{LedgerRow, SessionId, StoreError};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,6 +12,13 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::run_state::RunState;
+
+/// What is stored beside the outcome of a step.
+#[derive(Debug, Default)]
+pub(crate) struct Attachments {
+    pub(crate) outputs: Vec<SpooledOutput>,
+    pub(crate) artifacts: Vec<NewArtifact>,
+}
 
 /// Records the step at one path of a run, and reads what earlier attempts of the run recorded there.
 #[derive(Debug, Clone, Copy)]
@@ -100,15 +107,23 @@ impl<'a> StepRecorder<'a> {
         Ok(())
     }
 
-    /// Finishes a tool call with long output. Returns when its step and the output are committed, both or neither.
-    pub(crate) async fn finish_spooled(
+    /// Like [`StepRecorder::finish`], with long output and files. If there are any, returns when they and the step are committed,
+    /// all or none.
+    pub(crate) async fn finish_with(
         self,
+        kind: StepKind,
         outcome: &impl Serialize,
         events: Vec<NewEvent>,
-        output: SpooledOutput,
+        rows: Vec<LedgerRow>,
+        attachments: Attachments,
     ) -> Result<(), Failure> {
-        let steps = vec![self.build(StepKind::Tool, StepState::Finished, outcome)?];
-        let record = Record { steps, events, outputs: vec![output], ..Record::default() };
+        let Attachments { outputs, artifacts } = attachments;
+        if outputs.is_empty() && artifacts.is_empty() {
+            return self.finish(kind, outcome, events, rows).await;
+        }
+        let steps = vec![self.build(kind, StepState::Finished, outcome)?];
+        let record = Record { steps, events, rows, outputs, artifacts, ..Record::default() };
+        self.run.recorder.ledger.count(&record.rows);
         self.run.recorder.journal.commit(record).await
     }
 

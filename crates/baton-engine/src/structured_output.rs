@@ -1,5 +1,6 @@
 //! Validates answers that must be JSON of a given schema.
 
+use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::{compile_cache, json};
@@ -9,12 +10,13 @@ pub fn validate(schema: &Value, text: &str) -> Result<Value, String> {
     let value = json::parse(strip_code_fence(text)).map_err(|error| format!("it is not JSON: {error}"))?;
     let validator =
         compile_cache::validator(schema).map_err(|error| format!("the schema is invalid: {error}"))?;
-    let mistakes: Vec<String> = validator
-        .iter_errors(&value)
-        .take(8)
-        .map(|error| format!("at `{}`: {error}", error.instance_path()))
-        .collect();
-    if mistakes.is_empty() { Ok(value) } else { Err(mistakes.join("; ")) }
+    if validator.is_valid(&value) { Ok(value) } else { Err(describe_errors(&validator, &value)) }
+}
+
+/// Up to 8 violations, each with its place.
+pub(crate) fn describe_errors(validator: &Validator, value: &Value) -> String {
+    let errors = validator.iter_errors(value).take(8);
+    errors.map(|error| format!("at `{}`: {error}", error.instance_path())).collect::<Vec<_>>().join("; ")
 }
 
 /// Many models wrap JSON in a code fence, even if they are told not to.

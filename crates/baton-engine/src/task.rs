@@ -5,7 +5,7 @@ use baton_core::{AgentName, HandoffId, HumanDuration, choices};
 use serde::{Deserialize, Serialize};
 
 /// The permission to delegate to agents.
-pub(crate) const DELEGATE_PERMISSION: &str = "orchestration:delegate";
+pub const DELEGATE_PERMISSION: &str = "orchestration:delegate";
 
 /// The task of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

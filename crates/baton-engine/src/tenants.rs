@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::agent::AgentPattern;
-use baton_core::{AgentName, TenantId};
+use baton_core::{AgentLibrary, AgentName, TenantId};
 use tokio::sync::watch;
 
 use crate::agents::Agents;
@@ -28,6 +28,8 @@ pub struct Tenants {
     own: HashMap<TenantId, TenantSettings>,
     /// The roster of each tenant with `agents`, after the roster of all agents that it was made of.
     rosters: Mutex<HashMap<TenantId, TenantRoster>>,
+    /// The agents that people of tenants created.
+    created: Option<Arc<dyn AgentLibrary>>,
 }
 
 /// All agents, and those of them that a tenant may see and use.
@@ -35,17 +37,30 @@ type TenantRoster = (Arc<Agents>, Arc<Agents>);
 
 impl FromIterator<(TenantId, TenantSettings)> for Tenants {
     fn from_iter<T: IntoIterator<Item = (TenantId, TenantSettings)>>(own: T) -> Self {
-        Self { own: own.into_iter().collect(), rosters: Mutex::default() }
+        Self { own: own.into_iter().collect(), rosters: Mutex::default(), created: None }
     }
 }
 
 impl Tenants {
+    /// The same with the agents that people of tenants created.
+    #[must_use]
+    pub fn with_created(self, created: Arc<dyn AgentLibrary>) -> Self {
+        Self { created: Some(created), ..self }
+    }
+
+    fn is_created(&self, tenant: &TenantId, agent: &AgentName) -> bool {
+        self.created.as_ref().is_some_and(|created| created.is_created(tenant, agent))
+    }
+
     fn patterns(&self, tenant: &TenantId) -> Option<&[AgentPattern]> {
         self.own.get(tenant)?.agents.as_deref()
     }
 
-    /// All agents of a tenant before they are restricted: those for all, or its own roster.
+    /// All agents of a tenant before they are restricted: those for all, or its own roster, with those that its people created.
     pub(crate) fn all(&self, tenant: &TenantId, shared: Arc<Agents>) -> Arc<Agents> {
+        if let Some(all) = self.created.as_ref().and_then(|created| created.agents(tenant)) {
+            return all;
+        }
         let own = self.own.get(tenant).and_then(|own| own.roster.as_ref());
         own.map_or(shared, |roster| Arc::clone(&roster.borrow()))
     }
@@ -55,9 +70,10 @@ impl Tenants {
         self.patterns(tenant).is_some()
     }
 
-    /// Whether the tenant may see and use an agent.
+    /// Whether the tenant may see and use an agent. What its people created is its own.
     pub fn permits(&self, tenant: &TenantId, agent: &AgentName) -> bool {
         self.patterns(tenant).is_none_or(|patterns| is_permitted(patterns, agent))
+            || self.is_created(tenant, agent)
     }
 
     /// Whether every tenant may see an agent, so that it is no secret of some of them.
@@ -68,12 +84,14 @@ impl Tenants {
     /// The agents that a tenant may use, without references to others. Made once per roster.
     pub(crate) fn agents(&self, tenant: &TenantId, shared: Arc<Agents>) -> Arc<Agents> {
         let all = self.all(tenant, shared);
-        let Some(patterns) = self.patterns(tenant) else { return all };
+        if !self.is_restricted(tenant) {
+            return all;
+        }
         let mut rosters = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
         match rosters.get(tenant) {
             Some((of, own)) if Arc::ptr_eq(of, &all) => Arc::clone(own),
             _ => {
-                let own = Arc::new(restricted(&all, patterns));
+                let own = Arc::new(restricted(&all, |agent| self.permits(tenant, agent)));
                 rosters.insert(tenant.clone(), (all, Arc::clone(&own)));
                 own
             }
@@ -97,10 +115,10 @@ fn is_permitted(patterns: &[AgentPattern], agent: &AgentName) -> bool {
     patterns.iter().any(|pattern| pattern.matches(agent))
 }
 
-fn restricted(all: &Agents, patterns: &[AgentPattern]) -> Agents {
-    let own = all.iter().filter(|(name, _)| is_permitted(patterns, name));
+fn restricted(all: &Agents, permits: impl Fn(&AgentName) -> bool) -> Agents {
+    let own = all.iter().filter(|(name, _)| permits(name));
     own.map(|(name, agent)| {
-        let own = agent.restricted(|other| is_permitted(patterns, other));
+        let own = agent.restricted(&permits);
         (name.clone(), own.map_or_else(|| Arc::clone(agent), Arc::new))
     })
     .collect()

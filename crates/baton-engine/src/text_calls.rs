@@ -171,9 +171,11 @@ fn first_value(text: &str) -> Option<(Value, usize)> {
     Some((value, values.byte_offset()))
 }
 
-/// Adds the calls of a value. Returns `None` if it contains anything else.
+/// Adds the calls of a value. Returns `None` if it contains anything else, or an array without an object at its start, which
+/// [`holdback`] publishes as text.
 fn add_calls(value: &Value, tools: &[&ToolSpec], calls: &mut Vec<TextCall>) -> Option<()> {
     if let Value::Array(values) = value {
+        values.first().filter(|first| first.is_object())?;
         return values.iter().try_for_each(|value| add_calls(value, tools, calls));
     }
     let object = value.as_object()?;

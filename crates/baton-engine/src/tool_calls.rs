@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::slice;
 use std::sync::Arc;
 
-use baton_core::HumanDuration;
 use baton_core::chat::{ChatMessage, ToolCall, ToolResult};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
@@ -13,6 +12,7 @@ use baton_core::message::Visibility;
 use baton_core::store::{SpooledOutput, StepKind};
 use baton_core::tool::{CallContext, Effect, Tool, ToolError, ToolOutput};
 use baton_core::usage::{Cost, Tokens};
+use baton_core::{HumanDuration, MessageId};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,9 @@ use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
 use crate::fence::Fence;
 use crate::output_spool::{self, Fitted};
+use crate::run_files::{self, CallFiles};
 use crate::scope::Scope;
+use crate::steps::Attachments;
 use crate::telemetry;
 use crate::toolset::{SessionTool, Toolset};
 use crate::window::Conversation;
@@ -93,7 +95,7 @@ impl RecordedToolResult {
             Some(error) => Err(error),
             // Steps of earlier versions only record that the call failed.
             None if self.result.failed => Err(ToolError::Execution(text)),
-            None => Ok(ToolOutput { text, artifacts: self.artifacts }),
+            None => Ok(ToolOutput { text, artifacts: self.artifacts, files: Vec::new() }),
         }
     }
 }
@@ -104,6 +106,8 @@ struct CallBatch<'a> {
     scope: &'a Scope,
     toolset: &'a Toolset,
     conversation: &'a Conversation,
+    /// The id of the turn's text, if it was streamed to the user.
+    shown: Option<MessageId>,
     limits: CallLimits,
     /// Results of the calls that do not end the session.
     other_results: &'a [ToolResult],
@@ -111,19 +115,20 @@ struct CallBatch<'a> {
     permits: &'a [Permit],
 }
 
-/// Executes all calls of a turn. Each gets exactly one result, also if it fails. Calls that end the session run last, because the
-/// results of the others are passed on.
+/// Executes all calls of a turn, whose text has the id `shown` if it was streamed to the user. Each call gets exactly one result, also
+/// if it fails. Calls that end the session run last, because the results of the others are passed on.
 pub(crate) async fn run(
     scope: &Scope,
     toolset: &Toolset,
     calls: &[ToolCall],
     conversation: &Conversation,
+    shown: Option<MessageId>,
     limits: CallLimits,
 ) -> Result<ToolResults, Failure> {
     let scope = &scope.cancellable();
     let passes: Vec<Option<String>> = calls.iter().map(|call| toolset.ends_with(call)).collect();
     let permits = &gate::evaluate(scope, toolset, calls, Consent::None).await?;
-    let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], permits };
+    let turn = CallBatch { scope, toolset, conversation, shown, limits, other_results: &[], permits };
     let normal: Vec<usize> = (0..calls.len()).filter(|at| passes[*at].is_none()).collect();
     let mut returned = turn.run_all(calls, normal).await?;
     turn.run_ending_calls(calls, &passes, &mut returned).await?;
@@ -142,7 +147,7 @@ pub(crate) async fn run_one(
 ) -> Result<(Result<ToolOutput, ToolError>, bool), Failure> {
     let conversation = &Conversation::new(Arc::default(), ChatMessage::user(""));
     let permits = &gate::evaluate(scope, toolset, slice::from_ref(call), consent).await?;
-    let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], permits };
+    let turn = CallBatch { scope, toolset, conversation, shown: None, limits, other_results: &[], permits };
     let returned = turn.run_single(0, call, None).await?;
     let is_untrusted = returned.mark.is_some();
     Ok((returned.into_result(), is_untrusted))
@@ -263,24 +268,48 @@ impl CallBatch<'_> {
         };
         span.record_result(&result);
         row.close(&result);
-        let (text, artifacts, error) = match result {
-            Ok(output) => (output.text, output.artifacts, None),
-            Err(error) => (error_text(&error), Vec::new(), Some(error.shortened(MAX_ERROR_CHARS))),
-        };
-        let failed = error.is_some();
-        let Fitted { text: output, spooled } = output_spool::fit(&scope, text).await;
-        let mark = self.toolset.is_untrusted(&call.name).then(|| Fence::new().mark().to_owned());
-        let content: Arc<str> = output.as_str().into();
-        let event = EventKind::ToolReturned { call_id: call.id.clone(), output, failed };
-        let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
-        let spooled_bytes = spooled.as_ref().map(SpooledOutput::size);
         let note = edited.map(edit_note);
+        self.record(&scope, call, result, ending, note).await
+    }
+
+    /// Records the result of a call, with its files.
+    async fn record(
+        self,
+        scope: &Scope,
+        call: &ToolCall,
+        result: Result<ToolOutput, ToolError>,
+        ending: Option<SessionEnding>,
+        note: Option<String>,
+    ) -> Result<RecordedToolResult, Failure> {
+        let (ToolOutput { text, artifacts, files }, error) = match result {
+            Ok(output) => (output, None),
+            Err(error) => (error_text(&error).into(), Some(error.shortened(MAX_ERROR_CHARS))),
+        };
+        let Fitted { text: mut output, spooled } = output_spool::fit(scope, text).await;
+        // Boxed: most calls produce none.
+        let mut files = if files.is_empty() {
+            CallFiles::default()
+        } else {
+            Box::pin(run_files::prepare(scope, files)).await
+        };
+        for line in &files.lines {
+            let separator = if output.is_empty() { "" } else { "\n" };
+            output.push_str(separator);
+            output.push_str(line);
+        }
+        let failed = error.is_some();
+        let mark = self.toolset.is_untrusted(&call.name).then(|| Fence::new().mark().to_owned());
+        let mut result = ToolResult::text(call.id.clone(), call.name.as_str(), output.as_str(), failed);
+        result.files.clone_from(&files.refs);
+        let event =
+            EventKind::ToolReturned { call_id: call.id.clone(), output, failed, files: files.refs.clone() };
+        let spooled_bytes = spooled.as_ref().map(SpooledOutput::size);
         let returned = RecordedToolResult { result, error, artifacts, ending, mark, spooled_bytes, note };
         let events = vec![scope.event(Visibility::Internal, event)];
-        match spooled {
-            Some(output) => scope.step().finish_spooled(&returned, events, output).await?,
-            None => scope.step().finish(StepKind::Tool, &returned, events, Vec::new()).await?,
-        }
+        let outputs = spooled.into_iter().collect();
+        let attachments = Attachments { outputs, artifacts: std::mem::take(&mut files.new) };
+        scope.step().finish_with(StepKind::Tool, &returned, events, Vec::new(), attachments).await?;
+        scope.run.recorder.files.add_stored(&files);
         Ok(returned)
     }
 
@@ -346,6 +375,7 @@ impl CallBatch<'_> {
         let site = CallSite {
             scope: scope.clone(),
             messages: self.conversation.after_task(),
+            shown: self.shown,
             other_results: self.other_results,
         };
         // The agent that receives the baton has the same deadline and closes by itself.
@@ -538,7 +568,7 @@ mod tests {
     #[test]
     fn a_step_records_how_much_was_spooled() {
         let call_id = ToolCallId::parse("call_1").unwrap();
-        let result = ToolResult { call_id, name: "look".into(), content: "seen".into(), failed: false };
+        let result = ToolResult::text(call_id, "look", "seen", false);
         let recorded = |spooled_bytes| {
             let result = result.clone();
             let (error, artifacts, ending, mark, note) = (None, Vec::new(), None, None, None);

@@ -16,6 +16,7 @@ use crate::compile_cache;
 use crate::engine_tool::EngineTool;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
+use crate::trial;
 
 /// Reads spooled output. Every session with tools has it, and is offered it once there is spooled output.
 const READ_OUTPUT: &str = "read_output";
@@ -139,6 +140,9 @@ impl Toolset {
             .mcp_servers
             .retain(|server, _| agent.tools.allow.iter().any(|one| one.mcp_server() == Some(server)));
         let own = scope.clone().with_session(|session| session.agent = Arc::new(agent));
+        if name == trial::NAME {
+            return Self::of(trial::tool(&own).into_iter().collect());
+        }
         let tools = listed(&own).await.into_iter().map(SessionTool::Tool).collect();
         Self { tools, denied: Vec::new() }
     }

@@ -13,7 +13,7 @@ use baton_core::model::{
 };
 use baton_core::store::work::InterruptedCall;
 use baton_core::store::{NewEvent, Step};
-use baton_core::{MessageId, ToolSpec};
+use baton_core::{FileRef, MessageId, ToolSpec};
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,9 @@ pub(crate) struct TurnResult {
     /// traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unjudged: Option<String>,
+    /// Files that the model made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<FileRef>,
 }
 
 /// In place of a text that a guardrail withheld.
@@ -232,7 +235,7 @@ async fn attempt_once(
             Err(failure) => break Err(failure),
             Ok(None) => break Err(cut_error(candidate).into()),
             Ok(Some(Err(error))) => break Err(explained(error, candidate, &turn_request).into()),
-            Ok(Some(Ok(Chunk::Done(finish)))) => break attempt.finished(finish),
+            Ok(Some(Ok(Chunk::Done(finish)))) => break attempt.finished(finish).await,
             Ok(Some(Ok(chunk))) => {
                 if let Err(error) = attempt.add(chunk).await {
                     break Err(error.into());

@@ -11,6 +11,8 @@ use crate::scope::Scope;
 const DEFAULT_WINDOW: u64 = 128_000;
 /// Tokens kept free for the answer if the agent sets no limit.
 const DEFAULT_ANSWER: u64 = 8_000;
+/// Images of tool results that a model sees. Older ones are dropped: they are sent again with every turn.
+pub(crate) const MAX_IMAGES: usize = 8;
 /// Bytes that stay of a result of the newest turn when even that does not fit.
 const MIN_RESULT_BYTES: usize = 2_000;
 
@@ -48,7 +50,7 @@ pub mod estimate {
             + match message {
                 ChatMessage::User { parts } => parts.iter().map(part).sum(),
                 ChatMessage::Assistant(said) => reply(said),
-                ChatMessage::Tool(result) => text(&result.content),
+                ChatMessage::Tool(result) => text(&result.content) + IMAGE * result.images.len() as u64,
             }
     }
 
@@ -106,6 +108,18 @@ impl Conversation {
     pub fn push(&mut self, message: ChatMessage) {
         self.tokens += estimate::message(&message);
         self.messages.push(message);
+    }
+
+    /// Keeps the newest images of tool results. The text of a result still names its images.
+    pub fn drop_old_images(&mut self) {
+        let mut left = MAX_IMAGES;
+        for at in (0..self.messages.len()).rev() {
+            let before = estimate::message(&self.messages[at]);
+            let ChatMessage::Tool(result) = &mut self.messages[at] else { continue };
+            result.images.truncate(left);
+            left -= result.images.len();
+            self.tokens = self.tokens - before + estimate::message(&self.messages[at]);
+        }
     }
 
     /// Replaces the newest message, a reply of the model.
@@ -238,11 +252,13 @@ impl Conversation {
     fn cut_result(&mut self, at: usize, keep: usize) -> bool {
         let before = estimate::message(&self.messages[at]);
         let ChatMessage::Tool(result) = &mut self.messages[at] else { return false };
+        let had_images = !std::mem::take(&mut result.images).is_empty();
         let kept = result.content.floor_char_boundary(keep);
         let removed = result.content.len() - kept;
         let note = format!("[removed to save space: {removed} bytes of output of `{}`]", result.name);
         if removed <= note.len() {
-            return false;
+            self.tokens = self.tokens - before + estimate::message(&self.messages[at]);
+            return had_images;
         }
         // Untrusted output ends with a closing mark, which stays.
         let last = result.content.rsplit('\n').next().filter(|line| line.starts_with("<<<end "));
@@ -271,13 +287,8 @@ mod tests {
         let reply = Reply { calls: ids.iter().map(call).collect(), ..Reply::default() };
         conversation.push(ChatMessage::Assistant(reply));
         for call_id in ids {
-            let content = "x".repeat(bytes).into();
-            conversation.push(ChatMessage::Tool(ToolResult {
-                call_id,
-                name: "t".into(),
-                content,
-                failed: false,
-            }));
+            let content = "x".repeat(bytes);
+            conversation.push(ChatMessage::Tool(ToolResult::text(call_id, "t", content, false)));
         }
     }
 

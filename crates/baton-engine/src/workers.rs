@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_core::agent::Agent;
 use baton_core::message::{Message, Role, Visibility};
 use baton_core::store::{
     AcceptedRun, ApprovalRequest, ApprovalStatus, Cancel, Claimed, NewRun, OnBusy, RunRecord, RunStart,
@@ -54,7 +55,7 @@ impl Engine {
     /// Accepts a message and executes its run. When this returns, the message is stored, and its run ends even if this process
     /// dies: another process then continues it.
     pub async fn start(self: &Arc<Self>, request: RunRequest) -> Result<RunHandle, Failure> {
-        self.check(&request)?;
+        self.check_newest(&request).await?;
         self.leave_at_once(&request).await?;
         let run_id = RunId::from_uuid(Uuid::now_v7());
         let key = (request.caller.tenant.clone(), request.caller.thread_id);
@@ -77,7 +78,7 @@ impl Engine {
         request: RunRequest,
         terms: SubmitOptions,
     ) -> Result<AcceptedRun, Failure> {
-        self.check(&request)?;
+        self.check_newest(&request).await?;
         self.leave_at_once(&request).await?;
         let run_id = RunId::from_uuid(Uuid::now_v7());
         let key = (request.caller.tenant.clone(), request.caller.thread_id);
@@ -110,10 +111,19 @@ impl Engine {
     /// Checks a request before anything is stored.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<(), Failure> {
         let agents = self.agents(&request.caller.tenant);
-        if !agents.contains_key(&request.agent) {
-            return Err(Failure::NoAgent(request.agent.clone()));
+        let agent = agents.get(&request.agent).ok_or_else(|| Failure::NoAgent(request.agent.clone()))?;
+        check_task(&request.task, agent, &agents, &request.rights)
+    }
+
+    /// Like [`Engine::check`]. Reads the created agents again only if an agent is unknown.
+    async fn check_newest(&self, request: &RunRequest) -> Result<(), Failure> {
+        match self.check(request) {
+            Err(Failure::NoAgent(agent)) => {
+                self.look_for_agent(&request.caller.tenant, &agent).await?;
+                self.check(request)
+            }
+            checked => checked,
         }
-        check_task(&request.task, &agents, &request.rights)
     }
 
     /// Stores the message and, if its thread is idle, starts its run with the same write. Also returns whether the caller is now
@@ -532,10 +542,15 @@ async fn open_requests(store: &dyn TenantStore, record: &RunRecord) -> Vec<Appro
 }
 
 /// Checks that the task can start now. An agent that is removed later is a failed result.
-fn check_task(task: &RunTask, agents: &Agents, rights: &Rights) -> Result<(), Failure> {
+fn check_task(task: &RunTask, agent: &Agent, agents: &Agents, rights: &Rights) -> Result<(), Failure> {
     let RunTask::Delegate(delegation) = task else { return Ok(()) };
     if !rights.allow(DELEGATE_PERMISSION) {
         return Err(Failure::NotAllowed(DELEGATE_PERMISSION.to_owned()));
+    }
+    let (strategy, supported) = (delegation.strategy, &agent.delegation.strategies);
+    if !supported.contains(&strategy) {
+        let (agent, supported) = (agent.name.clone(), supported.clone());
+        return Err(InvocationError::UnsupportedStrategy { agent, strategy, supported }.into());
     }
     for name in &delegation.agents {
         let agent = agents.get(name).ok_or_else(|| Failure::NoAgent(name.clone()))?;

@@ -10,10 +10,9 @@
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, Workflow};
-use baton_core::event::EventKind;
 use baton_core::store::{HandoffSession, StepKind, WorkflowState};
 use baton_core::text::head;
-use baton_core::workflow::{Machine, Waits, WorkflowGuide, label, value};
+use baton_core::workflow::{Machine, Waits, WorkflowGuide, WorkflowProgress, value};
 use serde_json::{Map, Value};
 
 use self::walk::{OptionalSlots, WorkflowWalk};
@@ -53,18 +52,9 @@ pub(crate) fn is_done(agent: &Agent, state: &WorkflowState) -> bool {
     machine.is_some_and(|machine| machine.waits() == Waits::Done)
 }
 
-/// The progress event for the user, such as step 2 of 5.
-pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<EventKind> {
-    let states = &agent.workflow.as_ref()?.states;
-    let at = states.iter().position(|one| one.name.0 == state.state)?;
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let label = label(&state.state);
-    Some(EventKind::Progress {
-        state: state.state.clone(),
-        label,
-        step: count(at + 1),
-        total: count(states.len()),
-    })
+/// The progress for the user, such as step 2 of 5.
+pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<WorkflowProgress> {
+    WorkflowProgress::of(agent.workflow.as_ref()?, state)
 }
 
 /// The rules that lead the user through the agent's workflow, if its model's provider has such rules.

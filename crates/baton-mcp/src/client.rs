@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use baton_core::agent::McpServer;
 use baton_core::{CallContext, HumanDuration, TenantId, ToolError};
-use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ResourceContents};
 use tokio_util::sync::CancellationToken;
 
 use crate::McpError;
@@ -19,6 +19,8 @@ use crate::tool::ToolOffer;
 /// A server that lived for this long was healthy: its end is no reason to wait.
 const HEALTHY: Duration = Duration::from_secs(10);
 const MAX_REST: Duration = Duration::from_mins(1);
+/// Time limit for reading a resource that an answer links to.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) struct McpClient {
     tenant: TenantId,
@@ -99,6 +101,13 @@ impl McpClient {
         let answer = tokio::time::timeout(limit.get(), connection.call(request)).await;
         connection.touch();
         answer.unwrap_or(Err(McpFailure::Call(ToolError::Timeout(limit))))
+    }
+
+    /// Reads a resource of the server. Empty if it cannot be read in time: the answer that links to it names it.
+    pub async fn read(&self, uri: &str) -> Vec<ResourceContents> {
+        let Some(connection) = self.alive() else { return Vec::new() };
+        let read = tokio::time::timeout(READ_TIMEOUT, connection.read(uri)).await;
+        read.unwrap_or_default()
     }
 
     async fn connection(&self) -> Result<Arc<McpConnection>, McpError> {

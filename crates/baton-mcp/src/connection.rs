@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use baton_core::ToolError;
 use baton_core::agent::McpServer;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
+    ReadResourceRequestParams, ResourceContents,
+};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 
@@ -122,6 +125,16 @@ impl McpConnection {
             Ok(result) => Ok(result),
             Err(error) => Err(self.judge(&tool, error).await),
         }
+    }
+
+    /// The contents of a resource; none if the server has no resources or refuses.
+    pub async fn read(&self, uri: &str) -> Vec<ResourceContents> {
+        let info = self.peer.peer_info();
+        if info.is_none_or(|info| info.capabilities.resources.is_none()) {
+            return Vec::new();
+        }
+        let read = self.peer.read_resource(ReadResourceRequestParams::new(uri)).await;
+        read.map(|read| read.contents).unwrap_or_default()
     }
 
     async fn judge(&self, tool: &str, error: ServiceError) -> McpFailure {

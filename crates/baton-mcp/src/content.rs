@@ -1,20 +1,111 @@
-//! The answer of a tool as text for a model.
+//! The answer of a tool: text for a model, and files.
 
-use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use baton_core::{ProducedFile, ToolOutput};
+use rmcp::model::{Annotations, CallToolResult, ContentBlock, Resource, ResourceContents, Role};
 use serde_json::Value;
 
 /// More than any model reads; the engine stores long text and pages through it.
 pub(crate) const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
+/// The answer of a tool. Images, sound and embedded resources are files; the engine describes them in the text.
+pub(crate) fn output(result: &CallToolResult) -> ToolOutput {
+    let (mut files, mut described) = (Vec::new(), Vec::new());
+    for block in &result.content {
+        let found = file(block);
+        if found.is_none() || !is_binary(block) {
+            described.push(block);
+        }
+        files.extend(found);
+    }
+    let text = joined(&described, result);
+    let text = match (text.is_empty(), files.is_empty()) {
+        (true, true) => EMPTY.to_owned(),
+        _ => cut(text),
+    };
+    ToolOutput { files, ..ToolOutput::from(text) }
+}
+
+const EMPTY: &str = "(the tool gave an empty answer)";
+
+/// The answer as text alone, as errors have it.
 pub(crate) fn text(result: &CallToolResult) -> String {
-    let mut parts: Vec<String> = result.content.iter().map(block).collect();
+    let text = joined(&result.content.iter().collect::<Vec<_>>(), result);
+    if text.is_empty() { EMPTY.to_owned() } else { cut(text) }
+}
+
+fn joined(blocks: &[&ContentBlock], result: &CallToolResult) -> String {
+    let mut parts: Vec<String> = blocks.iter().map(|one| block(one)).collect();
     if let Some(structured) = &result.structured_content
         && !repeats(&result.content, structured)
     {
         parts.push(structured.to_string());
     }
-    let text = parts.join("\n");
-    if text.is_empty() { "(the tool gave an empty answer)".to_owned() } else { cut(text) }
+    parts.join("\n")
+}
+
+/// Whether a block is a file that the text does not contain.
+fn is_binary(block: &ContentBlock) -> bool {
+    match block {
+        ContentBlock::Image(_) | ContentBlock::Audio(_) => true,
+        ContentBlock::Resource(embedded) => {
+            matches!(embedded.resource, ResourceContents::BlobResourceContents { .. })
+        }
+        _ => false,
+    }
+}
+
+/// The file that a block contains. `None` if it has none, or none that can be decoded.
+fn file(block: &ContentBlock) -> Option<ProducedFile> {
+    let (file, annotations) = match block {
+        ContentBlock::Image(image) => (decoded(&image.data, Some(&image.mime_type))?, &image.annotations),
+        ContentBlock::Audio(audio) => (decoded(&audio.data, Some(&audio.mime_type))?, &audio.annotations),
+        ContentBlock::Resource(embedded) => (resource_file(&embedded.resource)?, &embedded.annotations),
+        _ => return None,
+    };
+    Some(ProducedFile { is_for_user: is_for_user(annotations.as_ref()), ..file })
+}
+
+/// The content of a resource as a file, with the last part of its address as name.
+pub(crate) fn resource_file(contents: &ResourceContents) -> Option<ProducedFile> {
+    let (file, uri) = match contents {
+        ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+            let file = ProducedFile::new(text.as_bytes());
+            (ProducedFile { media_type: mime_type.clone(), ..file }, uri)
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            (decoded(blob, mime_type.as_deref())?, uri)
+        }
+        _ => return None,
+    };
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty());
+    Some(ProducedFile { name: name.map(str::to_owned), ..file })
+}
+
+fn decoded(base64: &str, mime_type: Option<&str>) -> Option<ProducedFile> {
+    let file = ProducedFile::new(STANDARD.decode(base64).ok()?);
+    Some(ProducedFile { media_type: mime_type.map(str::to_owned), ..file })
+}
+
+/// Servers can mark content as made for the model alone.
+fn is_for_user(annotations: Option<&Annotations>) -> bool {
+    let audience = annotations.and_then(|annotations| annotations.audience.as_ref());
+    audience.is_none_or(|audience| audience.is_empty() || audience.contains(&Role::User))
+}
+
+/// The resources that an answer links to.
+pub(crate) fn links(result: &CallToolResult) -> impl Iterator<Item = &Resource> {
+    result.content.iter().filter_map(|block| match block {
+        ContentBlock::ResourceLink(resource) => Some(resource),
+        _ => None,
+    })
+}
+
+/// Whether a link is for the user.
+pub(crate) fn is_link_for_user(link: &Resource) -> bool {
+    is_for_user(link.annotations.as_ref())
 }
 
 /// Servers repeat structured content as text, for clients that do not know it.
@@ -81,6 +172,38 @@ mod tests {
 
     fn read(result: Value) -> String {
         text(&serde_json::from_value(result).unwrap())
+    }
+
+    /// D8: images, sound and embedded resources are files; what cannot be decoded is described.
+    #[test]
+    fn d8_files_of_an_answer() {
+        let audience = |roles: Value| json!({ "audience": roles });
+        let content = json!([
+            { "type": "text", "text": "Hello." },
+            { "type": "image", "data": "aGVsbG8=", "mimeType": "image/png" },
+            { "type": "audio", "data": "aGVsbG8h", "mimeType": "audio/wav", "annotations": audience(json!(["assistant"])) },
+            { "type": "image", "data": "?", "mimeType": "image/png" },
+            { "type": "resource", "resource": { "uri": "a://b/notes.md?x=1", "mimeType": "text/markdown", "text": "inside" } },
+            { "type": "resource", "resource": { "uri": "a:c", "blob": "aGk=", "mimeType": "x/y" } },
+        ]);
+        let output = output(&serde_json::from_value(json!({ "content": content })).unwrap());
+        assert_eq!(output.text, "Hello.\n[image: image/png, 0 bytes]\n[resource a://b/notes.md?x=1]\ninside");
+        let files: Vec<_> = output
+            .files
+            .iter()
+            .map(|file| (file.name.as_deref(), file.media_type.as_deref(), &*file.bytes, file.is_for_user))
+            .collect();
+        assert_eq!(
+            files,
+            [
+                (None, Some("image/png"), b"hello".as_slice(), true),
+                (None, Some("audio/wav"), b"hello!", false),
+                (Some("notes.md"), Some("text/markdown"), b"inside", true),
+                (Some("a:c"), Some("x/y"), b"hi", true),
+            ]
+        );
+        let only_image = json!({ "content": [{ "type": "image", "data": "aGk=", "mimeType": "image/png" }] });
+        assert_eq!(super::output(&serde_json::from_value(only_image).unwrap()).text, "");
     }
 
     #[test]

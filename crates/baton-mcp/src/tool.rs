@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolOutput, ToolSpec, TraceParent};
+use baton_core::{CallContext, HumanDuration, ProducedFile, Tool, ToolError, ToolSpec, TraceParent};
 use rmcp::model::{CallToolRequestParams, JsonObject, RequestParamsMeta as _, ToolAnnotations};
 use serde_json::Value;
 
 use crate::client::McpClient;
 use crate::content;
+
+/// Linked resources that are read for one answer.
+const MAX_LINKS: usize = 4;
 
 /// What a server says about one of its tools.
 pub(crate) struct ToolOffer {
@@ -124,12 +127,17 @@ impl Tool for McpTool {
         let (client, limit) = (Arc::clone(&self.client), self.offer.spec.timeout);
         Box::pin(async move {
             let result = client.call(request?, limit).await?;
-            let text = content::text(&result);
             if result.is_error == Some(true) {
-                Err(ToolError::Execution(text))
-            } else {
-                Ok(ToolOutput::from(text))
+                return Err(ToolError::Execution(content::text(&result)));
             }
+            let mut output = content::output(&result);
+            for link in content::links(&result).take(MAX_LINKS) {
+                let contents = client.read(&link.uri).await;
+                let files = contents.iter().filter_map(content::resource_file);
+                let is_for_user = content::is_link_for_user(link);
+                output.files.extend(files.map(|file| ProducedFile { is_for_user, ..file }));
+            }
+            Ok(output)
         })
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct LearnedFacts {
     pub(crate) context_window: Option<u64>,
     /// Whether the model was made to call tools.
     pub(crate) tools: Option<bool>,
+    /// Whether the model reads images.
+    pub(crate) images: Option<bool>,
 }
 
 /// Asks a server that speaks OpenAI's protocol. `None` if it does not answer.
@@ -30,7 +32,7 @@ pub(crate) async fn ask_openai(connection: &ProviderConnection, model: &str) -> 
         let listing = get(connection, &["api", "v0", "models"]).await;
         context_window = listing.and_then(|listing| context_of_listing(&listing, model));
     }
-    Some(LearnedFacts { context_window, tools: None })
+    Some(LearnedFacts { context_window, ..LearnedFacts::default() })
 }
 
 /// Asks Ollama. `None` if it does not answer or does not have the model.
@@ -70,14 +72,15 @@ fn context_of_props(props: &Value) -> Option<u64> {
 
 fn of_ollama(show: &Value) -> LearnedFacts {
     let capabilities = show.get("capabilities").and_then(Value::as_array);
-    let tools = capabilities.map(|all| all.iter().any(|capability| capability == "tools"));
+    let has = |name: &str| capabilities.map(|all| all.iter().any(|capability| capability == name));
+    let (tools, images) = (has("tools"), has("vision"));
     let info = show.get("model_info").and_then(Value::as_object);
     let trained = info.and_then(|info| {
         let (_, size) = info.iter().find(|(key, _)| key.ends_with(".context_length"))?;
         positive(size)
     });
     let context_window = num_ctx(show).or_else(|| trained.map(|size| size.min(OLLAMA_CONTEXT)));
-    LearnedFacts { context_window, tools }
+    LearnedFacts { context_window, tools, images }
 }
 
 /// The parameter `num_ctx` of the model's file, in the text `num_ctx 4096`.
@@ -132,11 +135,19 @@ mod tests {
             "model_info": {"general.architecture": "qwen2", "qwen2.context_length": 32768},
             "capabilities": ["completion", "tools"],
         });
-        assert_eq!(of_ollama(&show), LearnedFacts { context_window: Some(4096), tools: Some(true) });
+        assert_eq!(
+            of_ollama(&show),
+            LearnedFacts { context_window: Some(4096), tools: Some(true), images: Some(false) }
+        );
         let large = json!({"model_info": {"qwen2.context_length": 32768}, "capabilities": ["completion"]});
-        assert_eq!(of_ollama(&large), LearnedFacts { context_window: Some(8192), tools: Some(false) });
+        assert_eq!(
+            of_ollama(&large),
+            LearnedFacts { context_window: Some(8192), tools: Some(false), images: Some(false) }
+        );
+        let seeing = json!({"capabilities": ["completion", "vision"]});
+        assert_eq!(of_ollama(&seeing).images, Some(true));
         let small = json!({"model_info": {"gemma.context_length": 2048}});
-        assert_eq!(of_ollama(&small), LearnedFacts { context_window: Some(2048), tools: None });
+        assert_eq!(of_ollama(&small), LearnedFacts { context_window: Some(2048), ..LearnedFacts::default() });
         assert_eq!(of_ollama(&json!("?")), LearnedFacts::default());
     }
 }

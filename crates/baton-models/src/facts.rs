@@ -132,6 +132,7 @@ impl ProviderFacts {
         if let Some(learned) = learned {
             facts.context_window = learned.context_window.or(facts.context_window);
             facts.supports.tools = learned.tools.unwrap_or(facts.supports.tools);
+            facts.supports.images = learned.images.unwrap_or(facts.supports.images);
         }
         let quarter =
             facts.context_window.map_or(u32::MAX, |size| u32::try_from(size / 4).unwrap_or(u32::MAX));
@@ -152,6 +153,10 @@ fn built_in(provider: &str, base: &str, model: &str) -> ModelFacts {
         WireFormat::Ollama => ollama::facts(base, model),
         WireFormat::OpenAi | WireFormat::Anthropic | WireFormat::Gemini => prices::facts(provider, model),
     };
+    // All models of the table and of these two providers read images.
+    facts.supports.images = facts.context_window.is_some() && WireFormat::of(provider) != WireFormat::Ollama
+        || model.starts_with("claude-")
+        || model.starts_with("gemini-");
     // A model of the table behind a loopback address is a gateway to the hosted one.
     let is_local = is_loopback(base) && facts.context_window.is_none() && !ollama::is_paid(base, model);
     if is_local {
@@ -160,6 +165,7 @@ fn built_in(provider: &str, base: &str, model: &str) -> ModelFacts {
         facts.timeouts.is_measured = true;
         facts.assists.workflow_evidence = true;
         facts.assists.routing_words = true;
+        facts.assists.repeated_calls = true;
     }
     facts
 }
@@ -177,7 +183,8 @@ mod tests {
         })
     }
 
-    const LEARNED: LearnedFacts = LearnedFacts { context_window: Some(4096), tools: Some(false) };
+    const LEARNED: LearnedFacts =
+        LearnedFacts { context_window: Some(4096), tools: Some(false), images: None };
 
     #[test]
     fn models_on_this_machine_have_defaults_of_their_own() {
@@ -189,7 +196,7 @@ mod tests {
         ] {
             assert_eq!((local.max_output_tokens, local.timeouts.factor.get()), (Some(2048), 5));
             assert!(local.timeouts.is_measured && local.assists.workflow_evidence);
-            assert!(local.assists.routing_words);
+            assert!(local.assists.routing_words && local.assists.repeated_calls);
         }
         for hosted in [
             facts("openai", None, "gpt-5-mini"),

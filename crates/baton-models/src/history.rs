@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use baton_core::chat::Messages;
 use baton_core::hash::fnv1a_32;
+use baton_core::message::Image;
 use baton_core::{ChatMessage, Part, Reply, ToolCall};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -36,6 +37,8 @@ pub(crate) struct AssistantEntry<'a> {
     pub call: &'a ToolCall,
     pub content: &'a str,
     pub failed: bool,
+    /// Left out of requests to models that do not accept them.
+    pub images: &'a [Image],
 }
 
 /// Walks over a conversation. Results follow their reply, wherever they stood.
@@ -98,8 +101,13 @@ impl<'a> Results<'a> {
             _ => None,
         });
         match results.nth(earlier) {
-            Some(result) => AssistantEntry { call, content: &result.content, failed: result.failed },
-            None => AssistantEntry { call, content: NO_RESULT, failed: true },
+            Some(result) => AssistantEntry {
+                call,
+                content: &result.content,
+                failed: result.failed,
+                images: &result.images,
+            },
+            None => AssistantEntry { call, content: NO_RESULT, failed: true, images: &[] },
         }
     }
 }
@@ -185,7 +193,7 @@ mod tests {
 
     fn result(id: &str, content: &str) -> ChatMessage {
         let call_id = ToolCallId::parse(id).unwrap();
-        ChatMessage::Tool(ToolResult { call_id, name: "t".into(), content: content.into(), failed: false })
+        ChatMessage::Tool(ToolResult::text(call_id, "t", content, false))
     }
 
     /// One word an entry.

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use baton_core::Part;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use baton_core::message::{Image, ImageSource};
+use baton_core::{Part, ProducedFile};
 
 /// A piece is text or a picture; nothing else is understood everywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,7 @@ fn piece(part: &Part) -> MessagePiece<'_> {
     }
 }
 
-fn picture(image: &Image) -> Picture<'_> {
+pub(crate) fn picture(image: &Image) -> Picture<'_> {
     match &image.source {
         ImageSource::Base64(base64) => Picture::Inline { media_type: &image.media_type, base64 },
         ImageSource::Uri(uri) => {
@@ -61,6 +63,21 @@ fn picture(image: &Image) -> Picture<'_> {
             }
         }
     }
+}
+
+/// What a model reads before the images of tool results, where results themselves are text.
+pub(crate) const IMAGES_OF_RESULTS: &str = "The images in the tool results above:";
+
+/// The file of a `data:` address, as some servers send images.
+pub(crate) fn data_url(url: &str) -> Option<ProducedFile> {
+    let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    inline_file(media_type, base64)
+}
+
+/// A file that a model sent as base64.
+pub(crate) fn inline_file(media_type: &str, base64: &str) -> Option<ProducedFile> {
+    let bytes = STANDARD.decode(base64).ok()?;
+    Some(ProducedFile::new(bytes).claimed(media_type))
 }
 
 /// Whether there is a picture among the pieces.

@@ -13,7 +13,7 @@ use baton_core::model::{
     ToolChoice,
 };
 use baton_core::usage::{Price, Tokens};
-use baton_core::{ToolCallId, Usd};
+use baton_core::{ProducedFile, ToolCallId, Usd};
 use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -54,6 +54,13 @@ impl ScriptedTurn {
     #[must_use]
     pub fn say(mut self, chunk: &str) -> Self {
         self.steps.push(ScriptStep::Chunk(Chunk::Text(chunk.to_owned())));
+        self
+    }
+
+    /// An image or another file that the model makes.
+    #[must_use]
+    pub fn make(mut self, file: ProducedFile) -> Self {
+        self.steps.push(ScriptStep::Chunk(Chunk::File(file)));
         self
     }
 

@@ -36,6 +36,7 @@ pub struct ModelSettings {
     pub parallel_calls: Option<bool>,
     pub structured_output: Option<bool>,
     pub tool_choice: Option<bool>,
+    pub images: Option<bool>,
     pub price: Option<PriceSettings>,
     pub assists: AssistSettings,
 }
@@ -76,6 +77,7 @@ pub struct AssistSettings {
     pub workflow_evidence: Option<bool>,
     pub agent_tools: Option<bool>,
     pub routing_words: Option<bool>,
+    pub repeated_calls: Option<bool>,
 }
 
 impl ProviderSettings {
@@ -92,7 +94,7 @@ impl ProviderSettings {
 
 impl ModelSettings {
     fn apply(&self, facts: ModelFacts) -> ModelFacts {
-        let ModelSupport { tools, parallel_calls, structured_output, tool_choice } = facts.supports;
+        let ModelSupport { tools, parallel_calls, structured_output, tool_choice, images } = facts.supports;
         let assists = facts.assists;
         ModelFacts {
             price: self.price.map(|PriceSettings(price)| price).or(facts.price),
@@ -103,6 +105,7 @@ impl ModelSettings {
                 parallel_calls: self.parallel_calls.unwrap_or(parallel_calls),
                 structured_output: self.structured_output.unwrap_or(structured_output),
                 tool_choice: self.tool_choice.unwrap_or(tool_choice),
+                images: self.images.unwrap_or(images),
             },
             assists: ModelAssists {
                 grounding: self.assists.grounding.unwrap_or(assists.grounding),
@@ -111,6 +114,7 @@ impl ModelSettings {
                 workflow_evidence: self.assists.workflow_evidence.unwrap_or(assists.workflow_evidence),
                 agent_tools: self.assists.agent_tools.unwrap_or(assists.agent_tools),
                 routing_words: self.assists.routing_words.unwrap_or(assists.routing_words),
+                repeated_calls: self.assists.repeated_calls.unwrap_or(assists.repeated_calls),
             },
             ..facts
         }

@@ -15,6 +15,7 @@ mod material;
 mod notice;
 mod own;
 mod passing;
+mod query;
 mod reports;
 mod sentences;
 mod shorten;
@@ -71,6 +72,7 @@ impl Model for Offline {
             workflow_evidence: false,
             agent_tools: false,
             routing_words: false,
+            repeated_calls: false,
         };
         ModelFacts {
             price: Some(Price::FREE),

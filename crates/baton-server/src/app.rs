@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
+use baton_agents::{Diagnostic, Roster};
 use baton_agui::AgentProfiles;
 use baton_core::store::RunLimits;
 use baton_core::{AgentName, Store, TenantId, TenantStore, ThreadId};
@@ -38,6 +39,9 @@ pub type Choose = Box<
 /// The newest rosters of tenants with agents of their own.
 pub type TenantRosters = HashMap<TenantId, watch::Receiver<RosterState>>;
 
+/// Returns all agents of a tenant that has created some, and the problems of those that cannot be used.
+pub type CreatedRoster = Box<dyn Fn(&TenantId) -> Option<(Arc<Roster>, Vec<Diagnostic>)> + Send + Sync>;
+
 /// The components of the server.
 pub struct ServerParts {
     pub engine: Arc<Engine>,
@@ -45,6 +49,8 @@ pub struct ServerParts {
     pub roster: watch::Receiver<RosterState>,
     /// The same of tenants with agents of their own.
     pub tenant_rosters: TenantRosters,
+    /// The same with the agents that people of a tenant created.
+    pub created: Option<CreatedRoster>,
     pub choose: Choose,
     pub inspect: Inspect,
     /// The instance that also observes the engine.
@@ -63,6 +69,7 @@ pub struct AppInner {
     pub engine: Arc<Engine>,
     pub roster: watch::Receiver<RosterState>,
     tenant_rosters: TenantRosters,
+    created: Option<CreatedRoster>,
     pub choose: Choose,
     pub inspect: Inspect,
     pub metrics: Arc<Metrics>,
@@ -94,8 +101,17 @@ impl App {
 
     /// Adds routes beside the native ones. They use the same guards and must declare their requirements as well.
     pub fn with_doors(parts: ServerParts, doors: OpenApiRouter<Self>) -> Self {
-        let ServerParts { engine, roster, tenant_rosters, choose, inspect, metrics, settings, version } =
-            parts;
+        let ServerParts {
+            engine,
+            roster,
+            tenant_rosters,
+            created,
+            choose,
+            inspect,
+            metrics,
+            settings,
+            version,
+        } = parts;
         let identity = Authenticator::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
         let streams = StreamPermits::new(&settings.limits, settings.auth.mode);
@@ -107,6 +123,7 @@ impl App {
             engine,
             roster,
             tenant_rosters,
+            created,
             choose,
             inspect,
             metrics,
@@ -164,16 +181,30 @@ impl AppInner {
         (self.choose)(Some(&caller.tenant), &self.agents(caller), message)
     }
 
-    /// The newest agent files of the caller's tenant.
+    /// The newest agent files of the caller's tenant, with the agents that its people created.
     pub fn roster_of(&self, caller: &Principal) -> RosterState {
-        self.tenant_rosters.get(&caller.tenant).unwrap_or(&self.roster).borrow().clone()
+        let files = self.tenant_rosters.get(&caller.tenant).unwrap_or(&self.roster).borrow().clone();
+        match self.created.as_ref().and_then(|created| created(&caller.tenant)) {
+            Some((roster, left_out)) => files.with_created(roster, left_out),
+            None => files,
+        }
+    }
+
+    /// Reads the agents that people of the caller's tenant created: another server may have saved one a moment ago. If the store does
+    /// not answer, those that are known stay.
+    pub async fn refresh_agents(&self, caller: &Principal) {
+        let Some(created) = &self.engine.parts.extensions.agents else { return };
+        if let Err(error) = created.refresh(&caller.tenant).await {
+            tracing::warn!(%error, "created agents cannot be read");
+        }
     }
 
     /// Display data of all agents of the caller's tenant. A stream shows only those that its thread involves.
     pub fn profiles(&self, caller: &Principal) -> Arc<AgentProfiles> {
         let agents = self.engine.all_agents_of(&caller.tenant);
         // Tenants without agents of their own share an entry.
-        let tenant = Some(&caller.tenant).filter(|tenant| self.tenant_rosters.contains_key(*tenant));
+        let is_shared = Arc::ptr_eq(&agents, &self.engine.all_agents());
+        let tenant = Some(&caller.tenant).filter(|_| !is_shared);
         let mut known = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&tenant.cloned()) {
             Some((of, profiles)) if Arc::ptr_eq(of, &agents) => Arc::clone(profiles),

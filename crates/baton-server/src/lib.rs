@@ -46,7 +46,7 @@ pub mod trail;
 pub mod ui;
 pub mod wire;
 
-pub use app::{App, ServerParts, TenantRosters};
+pub use app::{App, CreatedRoster, ServerParts, TenantRosters};
 pub use roster::RosterState;
 pub use router::router;
 pub use serve::{Drained, ServeError, Server};

@@ -20,6 +20,18 @@ pub fn agent(app: &App, caller: &Principal, text: &str) -> ApiResult<Arc<Agent>>
     found.ok_or_else(|| unknown(&app.roster_of(caller), text, is_shown))
 }
 
+/// Like [`agent`], for a name that a request gives: if it is unknown, created agents are read again first, because another server may
+/// have saved it a moment ago.
+pub async fn newest_agent(app: &App, caller: &Principal, text: &str) -> ApiResult<Arc<Agent>> {
+    match agent(app, caller, text) {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            app.refresh_agents(caller).await;
+            agent(app, caller, text)
+        }
+    }
+}
+
 /// The same for everyone: an agent that is not for all tenants is unknown.
 pub fn public_agent(app: &App, text: &str) -> ApiResult<Arc<Agent>> {
     let is_shown = |name: &AgentName| app.engine.parts.tenants.is_for_all(name);

@@ -17,13 +17,21 @@ pub struct RosterState {
     pub checked_at: Timestamp,
     /// Why the newest files are not in use; `None` if they are.
     rejected: Option<Arc<Rejected>>,
+    /// Problems of created agents that cannot be used.
+    left_out: Vec<Diagnostic>,
 }
 
 impl RosterState {
     /// The newest files are in use.
     pub fn loaded(roster: Arc<Roster>) -> Self {
         let now = Timestamp::now();
-        Self { roster, loaded_at: now, checked_at: now, rejected: None }
+        Self { roster, loaded_at: now, checked_at: now, rejected: None, left_out: Vec::new() }
+    }
+
+    /// The same files, with the agents that people of a tenant created.
+    #[must_use]
+    pub fn with_created(self, roster: Arc<Roster>, left_out: Vec<Diagnostic>) -> Self {
+        Self { roster, left_out, ..self }
     }
 
     /// The newest files are invalid: keeps the current agents.
@@ -42,6 +50,6 @@ impl RosterState {
             Some(rejected) => &rejected.problems,
             None => self.roster.problems(),
         };
-        problems.iter().filter(|problem| problem.severity != Severity::Note)
+        problems.iter().chain(&self.left_out).filter(|problem| problem.severity != Severity::Note)
     }
 }

@@ -63,6 +63,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT tenant FROM tenants ORDER BY tenant
 $$;
 
+CREATE OR REPLACE FUNCTION system_agent_versions() RETURNS TABLE (tenant TEXT, version BIGINT)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    SELECT v.tenant, v.version FROM agent_versions v
+$$;
+
 -- Active runs of a process that are to end.
 CREATE OR REPLACE FUNCTION system_cancelled(beating TEXT) RETURNS TABLE (tenant TEXT, run_id UUID, cancel TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$

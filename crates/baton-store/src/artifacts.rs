@@ -1,13 +1,14 @@
 //! Artifacts: files that users upload and agents produce.
 
-use baton_core::store::{Artifact, Artifacts, Pending};
+use baton_core::store::{Artifact, Artifacts, Claim, NewArtifact, Pending};
 use baton_core::{StoreError, ThreadId, UserId};
 use uuid::Uuid;
 
+use crate::insert::{ColumnKind, Insert};
 use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 use crate::{runs, threads};
 
 impl Artifacts for Tenant {
@@ -25,6 +26,32 @@ impl Artifacts for Tenant {
     fn artifacts(&self, thread: ThreadId) -> Pending<'_, Vec<Artifact>> {
         self.read(thread, |tx, thread| Box::pin(of_thread(tx, *thread)))
     }
+}
+
+pub(crate) static INSERT: Insert = Insert::new(
+    "artifacts",
+    &[
+        ("artifact_id", ColumnKind::Uuid),
+        ("thread_id", ColumnKind::Uuid),
+        ("run_id", ColumnKind::Uuid),
+        ("name", ColumnKind::Text),
+        ("media_type", ColumnKind::Text),
+        ("size", ColumnKind::Int),
+        ("created_at", ColumnKind::Int),
+        ("bytes", ColumnKind::Bytes),
+    ],
+    "",
+);
+
+/// Returns rows for [`INSERT`]. Thread and run are those of the claim, whatever the artifacts say. The rows share the bytes.
+pub(crate) fn rows(claim: &Claim, artifacts: &[NewArtifact]) -> Vec<Vec<SqlValue>> {
+    let (thread, run) = (claim.thread_id, claim.run_id);
+    let row = |NewArtifact { artifact, bytes }: &NewArtifact| {
+        let Artifact { artifact_id, name, media_type, created_at, .. } = artifact;
+        let (name, media_type, size) = (name.as_str(), media_type.as_str(), bytes.len() as u64);
+        row_values![*artifact_id, thread, run, name, media_type, size, *created_at, bytes]
+    };
+    artifacts.iter().map(row).collect()
 }
 
 const PUT: &str = "

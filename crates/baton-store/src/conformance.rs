@@ -25,6 +25,7 @@ pub mod belongings;
 pub mod budgets;
 pub mod cancelling;
 pub mod claiming;
+pub mod created_agents;
 pub mod embeddings;
 pub mod feedback;
 mod fixture;
@@ -153,6 +154,7 @@ macro_rules! each_property {
             appending::changes_of_one_append_are_made_in_order,
             appending::a_run_ends_with_its_last_append,
             appending::many_threads_at_once_keep_their_numbers,
+            handoffs::c_4_durations_of_completed_handoffs_are_read,
             handoffs::c_8_c_12_one_handoff_at_a_time,
             handoffs::c_12_of_many_that_begin_at_once_one_is_opened,
             handoffs::c_10_an_open_handoff_is_found_by_its_thread,
@@ -186,6 +188,7 @@ macro_rules! each_property {
             approvals::a_user_sees_the_approvals_of_that_users_threads,
             artifacts::files_come_back_as_they_were,
             artifacts::a_thread_may_begin_with_a_file,
+            artifacts::d8_files_of_a_run_come_with_its_append,
             outputs::spooled_output_is_read_in_slices,
             outputs::spooled_output_is_found_from_its_run_only,
             outputs::spooled_output_is_written_with_its_append_or_not_at_all,
@@ -200,9 +203,22 @@ macro_rules! each_property {
             skills::a8_skills_and_drafts_belong_to_their_tenant,
             skills::skills_and_drafts_are_limited_in_number,
             skills::a_skill_is_audited_with_its_effect,
+            created_agents::k2_draft_becomes_an_agent_once,
+            created_agents::k2_agent_is_changed_only_from_the_text_that_was_seen,
+            created_agents::k2_of_many_that_save_an_agent_at_once_one_succeeds,
+            created_agents::k2_agent_outlives_its_thread_and_a_draft_does_not,
+            created_agents::k2_created_agents_and_drafts_belong_to_their_tenant,
+            created_agents::k2_created_agents_and_drafts_are_limited_in_number,
+            created_agents::k2_created_agent_is_audited_with_its_effect,
             learning::outcomes_are_counted,
             learning::ratings_correct_what_was_counted,
+            learning::ratings_correct_the_share_of_a_hop,
             learning::a_repeated_request_was_not_served,
+            learning::newest_evidence_counts_most,
+            learning::one_user_has_a_bounded_weight,
+            learning::deleting_threads_adds_no_weight,
+            learning::requested_handoffs_are_not_learnt_from,
+            learning::late_ratings_correct_nothing,
             ways::a_hop_counts_once,
             ways::the_most_frequent_way_comes_first,
             ways::settled_hops_stay_in_the_sums,

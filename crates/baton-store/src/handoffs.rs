@@ -3,6 +3,8 @@
 mod hop;
 mod update;
 
+use std::time::Duration;
+
 use baton_core::store::{
     Activation, HandoffChange, HandoffSession, HandoffState, Handoffs, MAX_LEFT_HANDOFFS, NewHandoff,
     Pending, WorkflowState,
@@ -49,6 +51,10 @@ impl Handoffs for Tenant {
 
     fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>> {
         self.read(limit, |tx, limit| Box::pin(expired(tx, *limit)))
+    }
+
+    fn completed_durations(&self, target: &AgentName, limit: u32) -> Pending<'_, Vec<Duration>> {
+        self.read((target.clone(), limit), |tx, (target, limit)| Box::pin(durations(tx, target, *limit)))
     }
 
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
@@ -150,12 +156,27 @@ const EXPIRED: &str = handoffs!(
     LIMIT $3"
 );
 
+const DURATIONS: &str = "
+    SELECT started_at, completed_at FROM handoffs
+    WHERE tenant = $1 AND target = $2 AND state = 'completed' AND completed_at IS NOT NULL
+    ORDER BY completed_at DESC
+    LIMIT $3";
+
 const INSERT: &str = "
     INSERT INTO handoffs
         (tenant, handoff_id, thread_id, user_id, source, target, state, version, context_summary, reason, metadata,
         started_at, updated_at, completed_at, result_summary, artifacts, expires_at, notes)
     VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16)
     ON CONFLICT DO NOTHING";
+
+async fn durations(tx: &Tx<'_>, target: &AgentName, limit: u32) -> Result<Vec<Duration>, StoreError> {
+    let rows = tx.query(DURATIONS, params![target, i64::from(limit)]).await?;
+    let lasted = |row: &Row| {
+        let lasted = row.time(1)?.duration_since(row.time(0)?);
+        Ok(Duration::try_from(lasted).unwrap_or_default())
+    };
+    rows.iter().map(lasted).collect()
+}
 
 async fn open(tx: &Tx<'_>, new: &NewHandoff) -> Result<HandoffSession, StoreError> {
     threads::must_exist(tx, new.thread_id).await?;
@@ -331,6 +352,14 @@ fn read(row: &Row) -> Result<HandoffSession, StoreError> {
 mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
+
+    /// C-4: an estimate reads as many index entries as its limit says, whatever the number of handoffs.
+    #[test]
+    fn c_4_durations_are_read_from_an_index() {
+        let plan = plan(DURATIONS);
+        assert_eq!(plan.len(), 1, "no sorting: {plan:#?}");
+        assert!(plan[0].contains("COVERING INDEX handoffs_completed (tenant=? AND target=?"), "{plan:#?}");
+    }
 
     /// K10: the index has the order, so that the newest are found without looking at all handoffs of the user.
     #[test]

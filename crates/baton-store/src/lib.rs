@@ -23,6 +23,7 @@ mod budgets;
 mod cache;
 mod closing;
 pub mod conformance;
+mod created_agents;
 mod embeddings;
 mod feedback;
 mod handoffs;

@@ -22,6 +22,8 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0011_embeddings.sql"),
     include_str!("../schema/0012_left_handoffs.sql"),
     include_str!("../schema/0013_learning.sql"),
+    include_str!("../schema/0014_created_agents.sql"),
+    include_str!("../schema/0015_handoff_durations.sql"),
 ];
 
 /// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.

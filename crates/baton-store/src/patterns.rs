@@ -6,6 +6,7 @@
 mod experience;
 mod settle;
 mod ways;
+mod weights;
 
 use std::collections::BTreeMap;
 

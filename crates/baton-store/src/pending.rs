@@ -19,13 +19,14 @@ use crate::value::SqlValue;
 pub(crate) struct Tables(u32);
 
 /// The tables whose changes wait. A change of any other table makes every statement write what waits first.
-const WAITING: [&str; 12] = [
+const WAITING: [&str; 13] = [
     "threads",
     "messages",
     "runs",
     "journal",
     "ledger",
     "tool_outputs",
+    "artifacts",
     "hops",
     "audit",
     "audit_threads",

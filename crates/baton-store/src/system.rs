@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, LeaseRenewal, Owner, PushKey};
+use baton_core::store::{AgentsVersion, ApiKey, LeaseRenewal, Owner, PushKey};
 use baton_core::{StoreError, TenantId, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
@@ -23,6 +23,11 @@ struct SystemStatement {
 const TENANTS: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant FROM tenants ORDER BY tenant",
     postgres: "SELECT * FROM system_tenants()",
+};
+
+const AGENT_VERSIONS: SystemStatement = SystemStatement {
+    sqlite: "SELECT tenant, version FROM agent_versions",
+    postgres: "SELECT * FROM system_agent_versions()",
 };
 
 /// SQLite has no clock with microseconds, so the time is a parameter; PostgreSQL uses its own.
@@ -169,6 +174,16 @@ impl Driver {
             Self::Postgres(postgres) => postgres.system(TENANTS.postgres, &[]).await?,
         };
         rows.iter().map(|row| row.parse(0)).collect()
+    }
+
+    pub(crate) async fn agent_versions(&self) -> Result<Vec<AgentsVersion>, StoreError> {
+        let rows = match self {
+            Self::Sqlite(sqlite) => {
+                sqlite.ask(|connection| connection.query(AGENT_VERSIONS.sqlite, "", &[])).await?
+            }
+            Self::Postgres(postgres) => postgres.system(AGENT_VERSIONS.postgres, &[]).await?,
+        };
+        Ok(readable(&rows, |row| Ok((row.parse(0)?, row.count(1)?))))
     }
 
     pub(crate) async fn due(&self, limit: u32) -> Result<Vec<(TenantId, ThreadId)>, StoreError> {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, AuditEntry, LeaseRenewal, Owner, Pending, PushKey, StoreLoad};
+use baton_core::store::{
+    AgentsVersion, ApiKey, AuditEntry, LeaseRenewal, Owner, Pending, PushKey, StoreLoad,
+};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 use uuid::Uuid;
 
@@ -86,6 +88,10 @@ impl Store for Database {
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
         Box::pin(self.driver.tenants())
+    }
+
+    fn agent_versions(&self) -> Pending<'_, Vec<AgentsVersion>> {
+        Box::pin(self.driver.agent_versions())
     }
 
     fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal> {

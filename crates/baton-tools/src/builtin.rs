@@ -3,26 +3,31 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::{Store, Tool};
+use baton_core::{AgentLibrary, Store, Tool};
 
+use crate::agents::AgentDrafts;
 use crate::ask_user::AskUser;
+use crate::diff_agent::DiffAgent;
 use crate::documents::DocumentReader;
 use crate::list_files::ListFiles;
 use crate::process::ProcessSettings;
 use crate::python::{Python, PythonSettings};
 use crate::read_file::ReadFile;
 use crate::read_output::ReadOutput;
+use crate::save_agent::SaveAgent;
 use crate::save_skill::SaveSkill;
 use crate::search::corpus::Corpora;
 use crate::search_docs::{DocFolders, SearchDocs};
 use crate::semantic_search::{EmbeddingSettings, SemanticSearch};
 use crate::shell::Shell;
 use crate::skills::{SkillFolder, SkillLibrary};
+use crate::validate_agent::ValidateAgent;
 use crate::validate_skill::ValidateSkill;
 use crate::web::Reach;
 use crate::web_fetch::WebFetch;
 use crate::web_search::{WebSearch, WebSearchSettings};
 use crate::wiki::{Wiki, WikiSettings};
+use crate::write_agent::WriteAgent;
 use crate::write_file::WriteFile;
 use crate::write_skill::WriteSkill;
 
@@ -73,23 +78,32 @@ impl Default for ToolSettings {
 }
 
 /// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name, without those that have no settings. Created skills and
-/// what `read_output` reads are in `store`.
-pub fn built_in(settings: &ToolSettings, store: &Arc<dyn Store>) -> Vec<Arc<dyn Tool>> {
+/// what `read_output` reads are in `store`. Without `library` no agent can be created.
+pub fn built_in(
+    settings: &ToolSettings,
+    store: &Arc<dyn Store>,
+    library: Option<&Arc<dyn AgentLibrary>>,
+) -> Vec<Arc<dyn Tool>> {
     let skills = SkillLibrary::new(settings.skills.clone(), Arc::clone(store));
+    let drafts = AgentDrafts::new(Arc::clone(store), library.cloned());
     let (docs, protected) = (&settings.docs, &settings.protected);
     let (skill_files, reader) = (settings.skills.dir().to_owned(), &settings.reader);
     let read_file = ReadFile::new(protected.clone(), docs.clone(), skill_files, reader.clone());
     let corpora = Corpora::new(docs.clone(), protected, reader);
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(AskUser::default()),
+        Arc::new(DiffAgent::new(drafts.clone())),
         Arc::new(ListFiles::without(protected.clone())),
         Arc::new(read_file),
         Arc::new(ReadOutput::new(Arc::clone(store))),
+        Arc::new(SaveAgent::new(drafts.clone())),
         Arc::new(SaveSkill::new(skills.clone())),
         Arc::new(SearchDocs::new(corpora.clone())),
         Arc::new(SemanticSearch::new(corpora, settings.embedding.as_ref(), store)),
+        Arc::new(ValidateAgent::new(drafts.clone())),
         Arc::new(ValidateSkill::new(skills.clone())),
         Arc::new(WebFetch::new(settings.web.clone())),
+        Arc::new(WriteAgent::new(drafts)),
         Arc::new(WriteFile::new(protected.clone())),
         Arc::new(WriteSkill::new(skills.clone())),
     ];

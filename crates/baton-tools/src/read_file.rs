@@ -1,12 +1,13 @@
 //! `read_file`: a text file or document of the work folder, page by page.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use baton_core::media::sniff;
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, TenantId, Tool, ToolError, ToolSpec};
+use baton_core::{CallContext, HumanDuration, ProducedFile, TenantId, Tool, ToolError, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,6 +19,9 @@ use crate::search_docs::DocFolders;
 use crate::work_dir::{PathError, WorkDir};
 
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes that tell what a file is.
+const HEAD_BYTES: u64 = 64;
+const MAX_IMAGE_BYTES: u64 = 8 * 1024 * 1024;
 const DEFAULT_LINES: usize = 400;
 const MAX_LINES: usize = 2_000;
 /// Longer lines are cut: minified files have lines of megabytes.
@@ -46,6 +50,7 @@ impl Default for ReadFile {
         let spec = ToolSpec {
             name: "read_file".to_owned(),
             description: "Reads a text file of the work folder, or the text of a PDF, Word, Excel, PowerPoint or OpenDocument file. \
+                          An image is shown to the user and, if you can see images, to you. \
                           Long files come in pages of lines; the first line of the \
                           result says which lines it holds and where to read on. Use list_files first when you do not know \
                           the path. A document that search_docs found is read by the path that it showed. Hidden files, baton.toml \
@@ -100,7 +105,7 @@ impl Tool for ReadFile {
         let reader = self.reader.clone();
         Box::pin(async move {
             let wanted: ReadFileArguments = arguments(input)?;
-            let text = offload(move |abandoned| {
+            offload(move |abandoned| {
                 let file = WorkDir::of(&context, &protected)?.file(&wanted.path);
                 let file = match file {
                     Err(error @ (PathError::Missing(_) | PathError::Protected(_))) => {
@@ -110,11 +115,14 @@ impl Tool for ReadFile {
                 };
                 let file = file?;
                 if documents::is_document(&file) {
-                    return read_document(file, &wanted, &reader, abandoned);
+                    return read_document(file, &wanted, &reader, abandoned).map(ToolOutput::from);
                 }
-                read(&file, &wanted)
-            });
-            Ok(text.await?.into())
+                match image(&file, &wanted.path)? {
+                    Some(output) => Ok(output),
+                    None => read(&file, &wanted).map(ToolOutput::from),
+                }
+            })
+            .await
         })
     }
 }
@@ -125,6 +133,24 @@ fn document(shared: &[(String, PathBuf)], protected: &[PathBuf], path: &str) -> 
         let below = path.strip_prefix(name)?.strip_prefix('/')?;
         WorkDir::open(dir, protected).and_then(|dir| dir.file(below)).ok()
     })
+}
+
+/// The file itself, if it is an image.
+fn image(file: &File, path: &str) -> Result<Option<ToolOutput>, ToolError> {
+    let failed = |error: std::io::Error| ToolError::Execution(format!("`{path}`: {error}"));
+    let mut bytes = Vec::new();
+    let mut reader = file;
+    reader.take(HEAD_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    reader.rewind().map_err(failed)?;
+    if !sniff(&bytes).is_some_and(|kind| kind.starts_with("image/")) {
+        return Ok(None);
+    }
+    bytes.clear();
+    reader.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_IMAGE_BYTES {
+        return Err(ToolError::Limit(format!("`{path}` is an image of more than {MAX_IMAGE_BYTES} bytes")));
+    }
+    Ok(Some(ToolOutput::from(format!("{path} is an image.")).with_file(ProducedFile::new(bytes).named(path))))
 }
 
 /// The text of a document in pages of lines.

@@ -68,7 +68,7 @@ impl Tool for WriteSkill {
 }
 
 /// Marks a block of code that nothing in the text ends: people read it in a conversation.
-fn fence(text: &str) -> String {
+pub(crate) fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)
 }

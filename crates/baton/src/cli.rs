@@ -66,9 +66,8 @@ pub enum Command {
     Validate(commands::validate::Args),
     /// Print who may call, consult, route, hand off to whom, and who owns the answer
     Graph(commands::graph::Args),
-    /// List agents, or show one with every default filled in
-    #[command(subcommand)]
-    Agents(commands::agents::Command),
+    /// List agents, show one with every default filled in, or delete one that people created
+    Agents(OfTenant<commands::agents::Command>),
     /// List, show or check skills: what agents can learn
     #[command(subcommand)]
     Skills(commands::skills::Command),
@@ -136,7 +135,7 @@ impl Cli {
             Command::Chat(args) => commands::chat::run(&self.common, &args),
             Command::Validate(args) => commands::validate::run(&self.common, &args),
             Command::Graph(args) => commands::graph::run(&self.common, &args),
-            Command::Agents(command) => commands::agents::run(&self.common, &command),
+            Command::Agents(args) => commands::agents::run(&self.common, args.selected()),
             Command::Skills(command) => commands::skills::run(&self.common, &command),
             Command::Threads(args) => commands::threads::run(&self.common, args.selected()),
             Command::Runs(args) => commands::runs::run(&self.common, args.selected()),

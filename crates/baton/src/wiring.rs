@@ -12,7 +12,7 @@ use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::budget::BudgetLimit;
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
-use baton_core::{Store, TenantId, Workspaces};
+use baton_core::{AgentLibrary, Store, TenantId, Workspaces};
 use baton_engine::lifecycle::RetentionSettings;
 use baton_engine::storage::StorageLimits;
 use baton_engine::{
@@ -37,6 +37,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 use url::Url;
 
+use crate::agent_catalog::{AgentCatalog, FileRosters};
 use crate::config::{ApprovalLevel, Config, Feature, TenantConfig, WebSearchConfig};
 use crate::confinement;
 use crate::exit::Exit;
@@ -58,15 +59,24 @@ pub struct Wired {
 pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
-    let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
+    let catalog = catalog(project, &store).await?;
+    let engine = Engine::new(parts(project, agents, servers.clone(), store, catalog)?);
     Ok(Wired { engine, servers })
+}
+
+/// The created agents of a command's project.
+async fn catalog(project: &Project, store: &Arc<dyn Store>) -> anyhow::Result<Arc<AgentCatalog>> {
+    let catalog = AgentCatalog::of_command(project, Arc::clone(store));
+    catalog.load().await.context("cannot read the created agents")?;
+    Ok(catalog)
 }
 
 /// The same for a chat: runs without a waiter are executed too, such as the answer after a handoff that was left.
 pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
-    let parts = parts(project, agents, servers.clone(), store)?;
+    let catalog = catalog(project, &store).await?;
+    let parts = parts(project, agents, servers.clone(), store, catalog)?;
     Ok(Wired {
         engine: Engine::new(EngineParts { worker_lifetime: WorkerLifetime::UntilDone, ..parts }),
         servers,
@@ -81,12 +91,15 @@ pub async fn wire_server(
     project: &Project,
     agents: watch::Receiver<Arc<Agents>>,
     rosters: &TenantAgents,
+    files: FileRosters,
     observer: Arc<dyn Observer>,
-) -> anyhow::Result<Wired> {
+) -> anyhow::Result<(Wired, Arc<AgentCatalog>)> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
     let now = Arc::clone(&agents.borrow());
-    let parts = parts(project, now, servers.clone(), store)?;
+    let catalog = AgentCatalog::new(project, Arc::clone(&store), files);
+    catalog.load().await.context("cannot read the created agents")?;
+    let parts = parts(project, now, servers.clone(), store, Arc::clone(&catalog))?;
     let config = &project.config;
     let wanted = |config: &Config| {
         let mut wanted = providers_within_reach(config, &agents.borrow());
@@ -97,21 +110,23 @@ pub async fn wire_server(
     };
     let models = Arc::new(models(config, wanted)?);
     let engine = Engine::new(EngineParts {
-        tenants: tenants(config, &parts.policy, &models, rosters),
+        tenants: tenants(config, &parts.policy, &models, rosters)
+            .with_created(Arc::clone(&catalog) as Arc<_>),
         models,
         agents,
         worker_lifetime: WorkerLifetime::UntilDone,
         observer: Some(observer),
         ..parts
     });
-    Ok(Wired { engine, servers })
+    Ok((Wired { engine, servers }, catalog))
 }
 
 /// The same for looking only: a store that does not exist is not created.
 pub async fn wire_to_look(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store_to_look(project).await?);
-    let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
+    let catalog = catalog(project, &store).await?;
+    let engine = Engine::new(parts(project, agents, servers.clone(), store, catalog)?);
     Ok(Wired { engine, servers })
 }
 
@@ -156,14 +171,17 @@ fn parts(
     agents: Arc<Agents>,
     servers: Servers,
     store: Arc<dyn Store>,
+    catalog: Arc<AgentCatalog>,
 ) -> anyhow::Result<EngineParts> {
     let config = &project.config;
     let settings = tools(project)?;
+    let library: Arc<dyn AgentLibrary> = catalog;
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
     let extensions = Extensions {
-        tools: baton_tools::built_in(&settings, &store),
+        tools: baton_tools::built_in(&settings, &store, Some(&library)),
         servers: Some(Arc::new(Mcp(servers))),
         skills: Some(Arc::new(SkillLibrary::new(settings.skills, Arc::clone(&store)))),
+        agents: Some(Arc::clone(&library)),
         remotes: Some(Arc::new(remote_agents(project)?)),
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
@@ -174,7 +192,7 @@ fn parts(
     let (policy, models) = (policy(config)?, Arc::new(models(config, |config| providers(config, &agents))?));
     Ok(EngineParts {
         extensions: Arc::new(extensions),
-        tenants: tenants(config, &policy, &models, &TenantAgents::new()),
+        tenants: tenants(config, &policy, &models, &TenantAgents::new()).with_created(library),
         policy: Arc::new(policy),
         models,
         store,

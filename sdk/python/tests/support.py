@@ -88,7 +88,7 @@ def _agent_of(body: Mapping[str, Any]) -> str:
 
 
 AGENTS = {
-    "assistant": "agents: [web-research, internal-docs]",
+    "assistant": "agents: [web-research, internal-docs]\ndelegation: {strategies: [parallel, sequential, first_success]}",
     "web-research": "display_name: Web Research",
     "internal-docs": "display_name: Internal Docs",
     "writer": "tools: [write_file, ask_user]\napprovals: { ask: [write_file] }",

@@ -1,13 +1,17 @@
+import type { Schemas } from './client';
+
 /** The AG-UI events that Baton sends, as far as the page reads them. */
 export interface Origin { thread_id: string; run_id: string; agent: string; path: string[]; seq: number }
 export interface ActiveAgent { id: string; display_name: string; color?: string; exitable: boolean }
-export interface Progress { state: string; label: string; step: number; total: number }
+export interface Progress { state: string; label: string; step: number; total: number; /** Values that the workflow has, of those that it collects. */ answered: number; questions: number }
 export type HandoffPhase = 'connecting' | 'active' | 'returning' | 'completed' | 'cancelled' | 'error';
-export interface HandoffValue { handoff_id: string; phase: HandoffPhase; from: string; to: string; display_name: string; reason: string; message: string }
+export interface HandoffValue { handoff_id: string; phase: HandoffPhase; from: string; to: string; display_name: string; reason: string; message: string; estimated_duration_seconds?: number }
 export interface WireUsage { input_tokens: number; output_tokens: number; cost: { price: string; usd?: number } }
 export interface SourceRef { agent: string; session_id: string }
 export interface UsageValue { usage?: WireUsage; by_agent?: { agent: string; usage: WireUsage }[]; limit?: string; answered_by?: string; sources?: SourceRef[] }
 export interface BudgetValue { scope: string; period?: string; unit: string; percent: number; message: string }
+
+export interface FilesContent { message_id: string; parts: Schemas['PartView'][] }
 
 export interface SnapshotMessage {
   id: string;

@@ -18,6 +18,7 @@ export const queries = {
   me: () => queryOptions({ queryKey: ['me'], queryFn: () => data(api.GET('/api/v1/me')), staleTime: 60_000 }),
   system: () => queryOptions({ queryKey: ['system'], queryFn: () => data(api.GET('/api/v1/system')), staleTime: 15_000 }),
   agents: () => queryOptions({ queryKey: ['agents'], queryFn: allAgents, staleTime: 15_000 }),
+  resumable: () => queryOptions({ queryKey: ['resumable'], queryFn: () => data(api.GET('/api/v1/handoffs/resumable')) }),
   roster: () => queryOptions({ queryKey: ['roster'], queryFn: () => data(api.GET('/api/v1/roster')), refetchInterval: 5_000 }),
 };
 

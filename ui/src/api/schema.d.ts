@@ -228,6 +228,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/handoffs/resumable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Your own work with agents that ended before it was done and can be taken up again, in any conversation, the newest first: the newest ones only
+         * @description `POST /api/v1/threads/{thread_id}/handoff/resume` takes one up.
+         */
+        get: operations["list_resumable"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/keys": {
         parameters: {
             query?: never;
@@ -1086,6 +1106,11 @@ export interface components {
             /** @description Sentences that ask for it: the triggers of its file. */
             trigger_examples: string[];
             version: string;
+            /**
+             * @description Whether users see that it takes part. Absent if its file does not say: they see the holder of a thread, and sub-agents as
+             *     `stream_sub_agent_events` says.
+             */
+            visible?: boolean;
         };
         Answered: {
             /** @description Who gave it. */
@@ -1433,7 +1458,7 @@ export interface components {
             /** @description Other places that matter. */
             related?: components["schemas"]["RelatedView"][];
             /** @enum {string} */
-            rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-pattern" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "literal-body" | "unmasked-refused" | "skipped-file" | "missing-key" | "unknown-model" | "unpriced-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "remote-unused" | "unknown-main" | "invalid-tenant" | "invalid-mcp" | "no-agents" | "too-many-problems";
+            rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-pattern" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "literal-body" | "unmasked-refused" | "skipped-file" | "missing-key" | "unknown-model" | "unpriced-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "schema-mismatch" | "remote-unused" | "unknown-main" | "invalid-tenant" | "invalid-mcp" | "no-agents" | "too-many-problems";
             /** @enum {string} */
             severity: "error" | "warning" | "note";
         };
@@ -1510,7 +1535,8 @@ export interface components {
             accepted: boolean;
             /**
              * Format: int64
-             * @description How long the target may have the thread before it loses it.
+             * @description How long it will probably take: the median of the newest completed handoffs to the target in this tenant, of 3 to 50. Absent
+             *     with fewer.
              */
             estimated_duration_seconds?: number;
             /**
@@ -1751,6 +1777,11 @@ export interface components {
                 /** @description Sentences that ask for it: the triggers of its file. */
                 trigger_examples: string[];
                 version: string;
+                /**
+                 * @description Whether users see that it takes part. Absent if its file does not say: they see the holder of a thread, and sub-agents as
+                 *     `stream_sub_agent_events` says.
+                 */
+                visible?: boolean;
             }[];
             next_cursor?: string | null;
         };
@@ -1965,6 +1996,8 @@ export interface components {
                 handoff_id: string;
                 /** @description The sentence for the person when it began. */
                 message: string;
+                /** @description The line before the first words of the agent that got it: `[Skill Creation Mode]`. Empty if that agent is gone. */
+                mode: string;
                 progress?: components["schemas"]["ProgressView"];
                 reason: string;
                 /** Format: date-time */
@@ -1987,6 +2020,33 @@ export interface components {
                 /** @description Whether calls of it run without asking; they are refused otherwise. */
                 approved: boolean;
                 tool: string;
+            }[];
+            next_cursor?: string | null;
+        };
+        /** @description A piece of a list. There is more when `next_cursor` is there. */
+        Listed_ResumableView: {
+            data: {
+                agent: string;
+                /** @description What people call that agent. */
+                display_name: string;
+                /** Format: uuid */
+                handoff_id: string;
+                /** @description What the person is asked when they come back. */
+                message: string;
+                progress?: components["schemas"]["ProgressView"];
+                /** @description Why there was one. */
+                reason: string;
+                /** Format: date-time */
+                started_at: string;
+                /** @enum {string} */
+                state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
+                /**
+                 * Format: uuid
+                 * @description The conversation that it belongs to.
+                 */
+                thread_id: string;
+                /** Format: date-time */
+                updated_at: string;
             }[];
             next_cursor?: string | null;
         };
@@ -2182,11 +2242,15 @@ export interface components {
             data: string;
             /** @description `image/png` and the like. */
             media_type: string;
+            /** @description What its file is called. */
+            name?: string;
             /** @enum {string} */
             type: "image";
         } | {
             /** @description `image/png` and the like. */
             media_type: string;
+            /** @description What its file is called. */
+            name?: string;
             /** @enum {string} */
             type: "image";
             /** @description An address on the web, or that of an artifact of the same thread. */
@@ -2219,6 +2283,8 @@ export interface components {
             handoff_id: string;
             /** @description The sentence for the person when it began. */
             message: string;
+            /** @description The line before the first words of the agent that got it: `[Skill Creation Mode]`. Empty if that agent is gone. */
+            mode: string;
             progress?: components["schemas"]["ProgressView"];
             reason: string;
             /** Format: date-time */
@@ -2271,12 +2337,26 @@ export interface components {
         };
         /** @description Where an agent stands in its workflow: step 2 of 5. */
         ProgressView: {
+            /**
+             * Format: int32
+             * @description Values that are known or were skipped. It never goes back.
+             */
+            answered: number;
             /** @description The same for people. */
             label: string;
+            /**
+             * Format: int32
+             * @description Values that the workflow collects in all, on the way that it takes by default.
+             */
+            questions: number;
             /** @description As its file calls it. */
             state: string;
-            /** @description From 1. */
+            /**
+             * Format: int32
+             * @description From 1.
+             */
             step: number;
+            /** Format: int32 */
             total: number;
         };
         /** @description The exact prompt and tools of an agent. */
@@ -2344,6 +2424,11 @@ export interface components {
             started_at: string;
             /** @enum {string} */
             state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
+            /**
+             * Format: uuid
+             * @description The conversation that it belongs to.
+             */
+            thread_id: string;
             /** Format: date-time */
             updated_at: string;
         };
@@ -2415,6 +2500,8 @@ export interface components {
             cancel?: "stop" | "abort";
             /** @description Members of a team that did not agree with it. */
             dissent: components["schemas"]["DissentView"][];
+            /** @description The images and files of the answer, with their download addresses. */
+            files: components["schemas"]["PartView"][];
             /** @description The results of the agents that were called, in the order of the calls. */
             results: components["schemas"]["SubAgentResult"][];
             /** @description Who worked in it, and below whom. */
@@ -3548,6 +3635,36 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_resumable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_ResumableView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];

@@ -19,7 +19,9 @@ function divide(state: ThreadState, value: HandoffValue, runId: string | undefin
   const newest = state.items.findLastIndex((item) => item.kind === 'divider' && item.handoffId === value.handoff_id);
   const old = state.items[newest];
   if (old?.kind === 'divider' && old.edge === edge) {
-    return { ...state, items: state.items.with(newest, { ...old, failed, text: value.message || old.text }) };
+    // The mode follows the sentence that the handoff began with.
+    const told = value.phase === 'active' && old.text ? { mode: value.message || old.mode } : { text: value.message || old.text };
+    return { ...state, items: state.items.with(newest, { ...old, failed, ...told }) };
   }
   const agent = edge === 'start' ? value.to : value.from;
   const id = `${value.handoff_id}:${edge}:${runId}`;

@@ -66,7 +66,7 @@ function textOf(part: Part): string {
 
 function dividersOf(handoff: HandoffNotice): DividerItem[] {
   const { handoff_id: handoffId, from, to } = handoff;
-  const start: DividerItem = { kind: 'divider', id: `${handoffId}:start`, handoffId, edge: 'start', text: handoff.message, agent: to, at: Date.parse(handoff.started_at) };
+  const start: DividerItem = { kind: 'divider', id: `${handoffId}:start`, handoffId, edge: 'start', text: handoff.message, mode: handoff.mode || undefined, agent: to, at: Date.parse(handoff.started_at) };
   if (!handoff.completed_at) return [start];
   const failed = handoff.state === 'error';
   const end: DividerItem = { kind: 'divider', id: `${handoffId}:end`, handoffId, edge: 'end', text: handoff.end_message ?? '', agent: from, failed, at: Date.parse(handoff.completed_at) };

@@ -8,6 +8,20 @@ const handoff = (run: string, phase: HandoffValue['phase'], message = ''): AguiE
   ({ type: 'CUSTOM', name: 'baton.handoff', timestamp: 3, metadata: origin(run), value: { handoff_id: 'h', phase, from: 'assistant', to: 'creator', display_name: 'Creator', reason: '', message } });
 const message = (state: ThreadState, id: string) => state.items.find((item) => item.id === id) as MessageItem;
 
+describe('files of an answer', () => {
+  const parts = [{ type: 'image', uri: '/api/v1/artifacts/a', media_type: 'image/png', name: 'chart.png' } as const];
+  const files: AguiEvent = { type: 'ACTIVITY_SNAPSHOT', messageId: 'a1/baton.files', activityType: 'baton.files', metadata: origin('r1'), content: { message_id: 'a1', parts } };
+
+  it('belong to the message that was said', () => {
+    const state = play([events(started('r1'), ...said('r1', 'a1', 'A chart.'), files, finished('r1'))]);
+    expect(message(state, 'a1')).toMatchObject({ text: 'A chart.', attachments: parts });
+  });
+
+  it('are shown without a text', () => {
+    expect(message(play([events(started('r1'), files)]), 'a1')).toMatchObject({ role: 'assistant', runId: 'r1', attachments: parts });
+  });
+});
+
 describe('messages', () => {
   it('confirms a sent message under the same key', () => {
     const state = play([sending('local:1', 'Hi'), accepted('local:1', 'm1', 'r1')]);
@@ -112,13 +126,20 @@ describe('handoffs', () => {
     expect(ended.handoff).toBeUndefined();
   });
 
+  // K7: the sentence of the handoff stays, and the mode of the specialist follows it.
+  it('k7 shows the mode of the specialist after the sentence of the handoff', () => {
+    const state = play([events(started('r1'), handoff('r1', 'connecting', 'Connecting…'), handoff('r1', 'active', '[Skill Creation Mode]'))]);
+    expect(dividers(state)).toEqual(['start: Connecting…']);
+    expect(state.items.find((item) => item.kind === 'divider')).toMatchObject({ text: 'Connecting…', mode: '[Skill Creation Mode]' });
+  });
+
   it('adds a new divider when a handoff is taken up again', () => {
     const state = play([events(handoff('r1', 'connecting', 'One'), handoff('r2', 'cancelled', 'Left'), handoff('r3', 'active', 'Again'))]);
     expect(dividers(state)).toEqual(['start: One', 'end: Left', 'start: Again']);
   });
 
   it('does not repeat a divider of the history', () => {
-    const notice = { handoff_id: 'h', from: 'assistant', to: 'creator', display_name: 'Creator', state: 'pending' as const, reason: '', started_at: '2026-01-01T00:00:01Z', message: 'Connecting…' };
+    const notice = { handoff_id: 'h', from: 'assistant', to: 'creator', display_name: 'Creator', state: 'pending' as const, reason: '', started_at: '2026-01-01T00:00:01Z', message: 'Connecting…', mode: '[Creation Mode]' };
     const state = play([{ type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'Hi')], handoffs: [notice] } }, events(handoff('r1', 'active'))]);
     expect(dividers(state)).toEqual(['start: Connecting…']);
   });

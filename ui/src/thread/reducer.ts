@@ -1,4 +1,4 @@
-import type { ActiveAgent, AguiEvent, BudgetValue, HandoffValue, Progress, SnapshotMessage, UsageValue } from '@/api/events';
+import type { ActiveAgent, AguiEvent, BudgetValue, FilesContent, HandoffValue, Progress, SnapshotMessage, UsageValue } from '@/api/events';
 import type { Approval } from '@/approvals/record';
 import { applyHandoff } from './handoff';
 import { applyHistory, type History } from './history';
@@ -123,8 +123,15 @@ function applySnapshot(state: ThreadState, message: SnapshotMessage): ThreadStat
 
 function applyActivity(state: ThreadState, runId: string | undefined, type: string, content: Record<string, unknown>): ThreadState {
   if (type === 'baton.progress') return { ...state, progress: content as unknown as Progress };
+  if (type === 'baton.files') return applyFiles(state, runId, content as unknown as FilesContent);
   if (type === 'baton.status') return changeRun(state, runId, (run) => ({ ...run, activity: String(content.text ?? '') }));
   return state;
+}
+
+/** The files of an answer, whose text came before. */
+function applyFiles(state: ThreadState, runId: string | undefined, { message_id: id, parts }: FilesContent): ThreadState {
+  if (state.items.some((item) => item.id === id)) return changeItem(state, id, (item) => ({ ...item, attachments: parts }));
+  return addOfRun(state, { kind: 'message', id, role: 'assistant', runId, text: '', attachments: parts, at: Date.now(), status: 'done' });
 }
 
 function applyCustom(state: ThreadState, runId: string | undefined, name: string, value: unknown, at: number): ThreadState {

@@ -35,7 +35,7 @@ export function changeSubAgent(run: RunState, id: string, change: (one: SubAgent
 /** Adds a sub-agent, or continues one that waited: its beginning is repeated when the run resumes. */
 export function addSubAgent(run: RunState, one: SubAgent): RunState {
   if (!run.subAgents.some((other) => other.id === one.id)) return { ...run, subAgents: [...run.subAgents, one] };
-  return changeSubAgent(run, one.id, (old) => (old.status === 'waiting' ? { ...old, status: 'running', finishedAt: undefined } : old));
+  return changeSubAgent(run, one.id, (old) => (old.status !== 'running' ? { ...old, status: 'running', finishedAt: undefined } : old));
 }
 
 export function changeTool(one: SubAgent, id: string, change: (call: ToolCall) => ToolCall): SubAgent {

@@ -52,6 +52,8 @@ export interface DividerItem {
   handoffId: string;
   edge: 'start' | 'end';
   text: string;
+  /** How the agent announces itself: `[Skill Creation Mode]`. */
+  mode?: string | undefined;
   /** The agent that has the thread from here on. */
   agent: string;
   failed?: boolean;

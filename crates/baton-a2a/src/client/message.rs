@@ -81,13 +81,18 @@ fn part(part: &EnginePart) -> Part {
         EnginePart::Data { data } => Part::data(data.clone()),
         EnginePart::Image(image) => {
             let content = match &image.source {
-                ImageSource::Uri(uri) => Content::Uri(uri.clone()),
+                ImageSource::Uri(uri) if uri.starts_with("http") => Content::Uri(uri.clone()),
+                ImageSource::Uri(_) => {
+                    let name = image.name.as_ref().unwrap_or(&image.media_type);
+                    return Part::text(format!("[image: {name}]"));
+                }
                 ImageSource::Base64(data) => match STANDARD.decode(data) {
                     Ok(bytes) => Content::Bytes(bytes),
                     Err(_) => return Part::text("[an image that cannot be read]"),
                 },
             };
-            Part { media_type: Some(image.media_type.clone()), ..Part::new(content) }
+            let (filename, media_type) = (image.name.clone(), Some(image.media_type.clone()));
+            Part { filename, media_type, ..Part::new(content) }
         }
         EnginePart::File { name, uri, media_type } if uri.starts_with("http") => Part {
             filename: Some(name.clone()),

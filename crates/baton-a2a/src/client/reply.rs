@@ -1,5 +1,6 @@
 //! What the items of a peer's stream mean: events for the engine, in order.
 
+use baton_core::ProducedFile;
 use baton_core::remote::{
     HandoffReply, RemoteEnd, RemoteError, RemoteErrorKind, RemoteEvent, RemoteState, RemoteTask,
     ReturnOutcome,
@@ -15,9 +16,11 @@ use crate::model::{
 
 /// Maximum bytes of an answer.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
-/// Maximum artifacts of a task.
+/// Maximum bytes of the files of an answer.
+const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
 /// Characters of one progress message.
 const MAX_PROGRESS: usize = 500;
+/// Maximum artifacts of a task.
 const MAX_ARTIFACTS: usize = 200;
 /// Maximum characters of an id or of the name of an artifact.
 const MAX_NAME: usize = 200;
@@ -30,6 +33,8 @@ const MAX_STALE: u32 = 5;
 pub(super) struct Reply {
     pub(super) task: RemoteTask,
     artifacts: Vec<ReceivedArtifact>,
+    /// Files of a message without a task.
+    files: Vec<ProducedFile>,
     /// The text of all artifacts, in order.
     text: String,
     /// How much of `text` was published.
@@ -48,6 +53,7 @@ struct ReceivedArtifact {
     id: String,
     name: Option<String>,
     text: String,
+    files: Vec<ProducedFile>,
 }
 
 impl Reply {
@@ -131,6 +137,7 @@ impl Reply {
         self.metadata(&message.metadata);
         self.handoff_parts(message, events);
         self.text = text_of(&message.parts);
+        self.files = files_of(&message.parts);
         self.publish(events);
         self.close(RemoteState::Completed, String::new(), events);
     }
@@ -170,6 +177,8 @@ impl Reply {
             self.task.seen.drain(..skipped);
             events.push(RemoteEvent::Accepted(self.task.clone()));
         }
+        let mut files = std::mem::take(&mut self.files);
+        files.extend(self.artifacts.iter_mut().flat_map(|artifact| std::mem::take(&mut artifact.files)));
         let names = self.artifacts.iter().filter_map(|artifact| artifact.name.clone());
         let end = RemoteEnd {
             state,
@@ -178,6 +187,7 @@ impl Reply {
             artifacts: names.collect(),
             usage: self.usage,
             handoff: self.handoff.take(),
+            files,
         };
         events.push(RemoteEvent::Ended(Box::new(end)));
     }
@@ -192,6 +202,8 @@ impl Reply {
             Some(at) if append => {
                 let more = text_of(&artifact.parts);
                 self.artifacts[at].text.push_str(&more);
+                self.artifacts[at].files.extend(files_of(&artifact.parts));
+                self.check_files()?;
                 if at + 1 == self.artifacts.len() {
                     // The usual case: the text grows at its end.
                     self.text.push_str(&more);
@@ -217,6 +229,7 @@ impl Reply {
         let is_for_programs = artifact.extensions.iter().any(|uri| uri == URI);
         let received = ReceivedArtifact {
             text: if is_for_programs { String::new() } else { text_of(&artifact.parts) },
+            files: files_of(&artifact.parts),
             name: artifact.name.map(|name| head(&name, MAX_NAME)),
             id: artifact.artifact_id,
         };
@@ -224,7 +237,17 @@ impl Reply {
             Some(known) => *known = received,
             None => self.artifacts.push(received),
         }
+        self.check_files()?;
         check(0, self.artifacts.len())
+    }
+
+    fn check_files(&self) -> Result<(), RemoteError> {
+        let files = self.artifacts.iter().flat_map(|artifact| &artifact.files);
+        if files.map(|file| file.bytes.len()).sum::<usize>() > MAX_FILE_BYTES {
+            let message = "it answered with more than 32 MiB of files";
+            return Err(RemoteError::new(RemoteErrorKind::Malformed, message));
+        }
+        Ok(())
     }
 
     fn rebuild(&mut self) -> Result<(), RemoteError> {
@@ -290,6 +313,19 @@ impl Reply {
             }
         }
     }
+}
+
+/// The files that parts contain. Their types are not verified here.
+fn files_of(parts: &[Part]) -> Vec<ProducedFile> {
+    let files = parts.iter().filter_map(|part| match &part.content {
+        Content::Bytes(bytes) => Some(ProducedFile {
+            name: part.filename.clone(),
+            media_type: part.media_type.clone(),
+            ..ProducedFile::new(bytes.as_slice())
+        }),
+        _ => None,
+    });
+    files.collect()
 }
 
 fn check(bytes: usize, artifacts: usize) -> Result<(), RemoteError> {

@@ -3,7 +3,7 @@
 use baton_core::AgentName;
 use baton_core::agent::{
     Advisor, Advisors, AgentKind, Button, Caching, Collaboration, Delegation, Destination, OnQuorumFail,
-    Quorum, Router, RoutingMode, Team, TerminationMode,
+    Quorum, Router, RoutingMode, Strategy, Team, TerminationMode,
 };
 use baton_core::choice::snake_case;
 use baton_core::duration::HumanDuration;
@@ -15,6 +15,9 @@ use crate::names::shortened;
 use crate::problem::Rule;
 use crate::source::Span;
 use crate::yaml::{YamlNode, YamlValue};
+
+/// Largest `allow_revisit`. The limit on transfers ends a run long before.
+const MAX_REVISITS: u32 = 100;
 
 impl<'a> AgentDecoder<'a> {
     /// `agents:`, plus those a foreign tool list names. Where `agents` serve as a router's destinations they are not
@@ -68,20 +71,24 @@ impl<'a> AgentDecoder<'a> {
     pub(super) fn delegation(&mut self, head: &FrontmatterMap<'a>) -> Delegation {
         const KEYS: &[&str] = &[
             "strategy",
+            "strategies",
             "synthesis",
             "timeout",
             "max_concurrent",
             "summarize_results",
             "summary_max_length",
             "cache",
+            "resume",
         ];
         let defaults = Delegation::default();
         let Some(section) = head.get("delegation").and_then(|node| self.section(node, "`delegation`", KEYS))
         else {
             return defaults;
         };
+        let strategy = section.get("strategy").and_then(|n| self.choice(n)).unwrap_or(defaults.strategy);
         Delegation {
-            strategy: section.get("strategy").and_then(|n| self.choice(n)).unwrap_or(defaults.strategy),
+            strategy,
+            strategies: self.strategies(section.get("strategies"), strategy, defaults.strategies),
             synthesis: section.get("synthesis").and_then(|n| self.choice(n)).unwrap_or(defaults.synthesis),
             timeout: section.get("timeout").and_then(|n| self.duration(n)).unwrap_or(defaults.timeout),
             max_concurrent: section
@@ -94,7 +101,45 @@ impl<'a> AgentDecoder<'a> {
                 .and_then(|n| self.count(n, 1..=u32::MAX))
                 .unwrap_or(defaults.summary_max_length),
             cache: section.get("cache").map(|node| self.caching(node)),
+            resume: section.get("resume").and_then(|n| self.flag(n)).unwrap_or(false),
         }
+    }
+
+    /// The strategies that may be chosen. Without a list, these are the default ones and `strategy`.
+    fn strategies(
+        &mut self,
+        listed: Option<&'a YamlNode>,
+        strategy: Strategy,
+        defaults: Vec<Strategy>,
+    ) -> Vec<Strategy> {
+        let mut strategies = Vec::new();
+        for item in listed.map(Self::items).unwrap_or_default() {
+            let Some(choice) = self.choice(item) else { continue };
+            if strategies.contains(&choice) {
+                let message = format!("`{choice}` is in this list twice");
+                self.report(Rule::DuplicateKey, item.span, message, "remove one of them");
+            } else {
+                strategies.push(choice);
+            }
+        }
+        let Some(listed) = listed else {
+            strategies = defaults;
+            if !strategies.contains(&strategy) {
+                strategies.push(strategy);
+            }
+            return strategies;
+        };
+        if !strategies.contains(&strategy) {
+            let message = format!("`strategies` does not have `{strategy}`, which is the `strategy`");
+            self.report(
+                Rule::UnknownChoice,
+                listed.span,
+                message,
+                format!("add `{strategy}`, or change `strategy`"),
+            );
+            strategies.push(strategy);
+        }
+        strategies
     }
 
     /// `off` is a word in YAML 1.2 and a boolean in 1.1; both mean the same here.
@@ -333,13 +378,16 @@ impl<'a> AgentDecoder<'a> {
             return Some(Collaboration {
                 agent: self.agent_name(node, EdgeKind::Transfer, None)?,
                 when: None,
+                allow_revisit: 0,
             });
         }
-        let section = self.section(node, "a collaboration", &["agent", "when"])?;
+        let section = self.section(node, "a collaboration", &["agent", "when", "allow_revisit"])?;
         let when = section.get("when").and_then(|n| self.text(n, "text"));
         let agent =
             self.required_agent(section.get("agent"), section.span, EdgeKind::Transfer, when.as_deref())?;
-        Some(Collaboration { agent, when })
+        let allow_revisit =
+            section.get("allow_revisit").and_then(|n| self.count(n, 0..=MAX_REVISITS)).unwrap_or(0);
+        Some(Collaboration { agent, when, allow_revisit })
     }
 
     /// VS Code's `handoffs:`. Its `model` and `showContinueOn` have no meaning here.

@@ -244,7 +244,10 @@ impl AgentDecoder<'_> {
             let from = start + at + leading;
             let span = Span::new(from, from + name.len());
             if let Some(agent) = self.refer(name, span, EdgeKind::Transfer, specialty) {
-                found.push((Collaboration { agent, when: specialty.map(str::to_owned) }, span));
+                found.push((
+                    Collaboration { agent, when: specialty.map(str::to_owned), allow_revisit: 0 },
+                    span,
+                ));
             }
         }
         found

@@ -162,8 +162,9 @@ impl<'a> AgentDecoder<'a> {
         read.unwrap_or(HistoryAccess::Conversation)
     }
 
-    pub(super) fn output_schema(&mut self, node: &YamlNode) -> Option<serde_json::Value> {
-        self.schema(node, "`output_schema`")
+    /// The JSON Schema of a top-level key.
+    pub(super) fn schema_at(&mut self, head: &FrontmatterMap<'a>, key: &str) -> Option<serde_json::Value> {
+        head.get(key).and_then(|node| self.schema(node, &format!("`{key}`")))
     }
 
     /// A JSON Schema. `what` is its key, for messages.

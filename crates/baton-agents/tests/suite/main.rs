@@ -4,6 +4,7 @@
 
 mod foreign;
 mod hostile;
+mod options;
 mod roster;
 mod terminal;
 mod watching;

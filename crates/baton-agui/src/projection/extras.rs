@@ -1,7 +1,7 @@
 //! Events that AG-UI does not define: ACTIVITY and CUSTOM events whose names begin with `baton.`.
 
-use baton_core::SessionId;
 use baton_core::event::{ApprovalEvent, Event, EventKind};
+use baton_core::{FileRef, Part, SessionId};
 use serde_json::{Value, json};
 
 use crate::AgentProfiles;
@@ -10,9 +10,12 @@ use crate::wire::{EventBody, RunUsage};
 pub(super) fn of(event: &Event, owner: Option<&SessionId>, profiles: &AgentProfiles) -> Option<EventBody> {
     Some(match &event.kind {
         EventKind::Status { text } => activity(event, owner, "baton.status", json!({ "text": text })),
-        EventKind::Progress { state, label, step, total } => {
-            let content = json!({ "state": state, "label": label, "step": step, "total": total });
-            activity(event, owner, "baton.progress", content)
+        EventKind::Progress(progress) => activity(event, owner, "baton.progress", json!(progress)),
+        EventKind::Files { message_id, files } => {
+            let parts: Vec<Part> = files.iter().map(FileRef::to_part).collect();
+            let content = json!({ "message_id": message_id, "parts": parts });
+            let message_id = format!("{message_id}/baton.files");
+            EventBody::ActivitySnapshot { message_id, activity_type: "baton.files", content }
         }
         EventKind::Handoff(handoff) => {
             let mut value = json!(handoff);

@@ -13,7 +13,8 @@ use crate::wire::SubagentStart;
 pub(super) struct Subagents {
     /// In the order of their start.
     open: Vec<Subagent>,
-    /// Sessions that were announced. A client gets each start once.
+    /// Sessions that were announced and have not ended. A client gets the start of one that waited only once; one that ended and
+    /// continues starts again.
     known: BTreeSet<SessionId>,
 }
 
@@ -62,6 +63,7 @@ impl Subagents {
         let place = Arc::clone(&self.open[at].path);
         let ended = self.open.extract_if(.., |open| is_within(&open.path, &place));
         let ended: Vec<SessionId> = ended.map(|one| one.start.subagent_run_id).collect();
+        self.known.retain(|session| !ended.contains(session));
         ended.into_iter().rev().collect()
     }
 

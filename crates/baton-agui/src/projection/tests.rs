@@ -44,7 +44,7 @@ fn types(detail: Detail) -> Vec<String> {
             internal,
             EventKind::ToolCalled { call_id: call_id.clone(), tool: "t".into(), arguments: json!({}) },
         ),
-        (internal, EventKind::ToolReturned { call_id, output: "x".into(), failed: false }),
+        (internal, EventKind::ToolReturned { call_id, output: "x".into(), failed: false, files: Vec::new() }),
         (user, EventKind::TextStarted { message_id: id(3), speaker: "A".into() }),
         (user, EventKind::TextDelta { message_id: id(3), delta: "Hel".into() }),
         (user, EventKind::TurnRestarted { message_id: id(3) }),
@@ -253,4 +253,24 @@ fn hops_and_teams_are_trace_only_and_run_end_names_the_answering_agent() {
         "cost": {"price": "known", "usd": 0.0}});
     assert_eq!(trace[2].1["by_agent"], json!([{"agent": "b", "usage": nothing}]));
     assert_eq!(values(Detail::Person), trace[2..]);
+}
+
+/// D8: the files of an answer are one activity with parts that have their addresses; it replaces itself if it is sent again.
+#[test]
+fn d8_files_of_an_answer_are_an_activity() {
+    let message_id = MessageId::parse("01890a5d-ac96-774b-bcce-b30200000001").unwrap();
+    let artifact_id = "01890a5d-ac96-774b-bcce-b30200000002".parse().unwrap();
+    let (name, media_type) = ("chart.png".to_owned(), "image/png".to_owned());
+    let file = baton_core::FileRef { artifact_id, name, media_type, size: 18, is_for_user: true };
+    let mut projection = Projection::new(Detail::Person);
+    let files = event(Visibility::User, EventKind::Files { message_id, files: vec![file] });
+    let projected = projection.project(&files).into_iter().map(|event| serde_json::to_value(event).unwrap());
+    let activity = projected.last().unwrap();
+    assert_eq!(
+        (&activity["type"], &activity["activityType"], &activity["messageId"]),
+        (&json!("ACTIVITY_SNAPSHOT"), &json!("baton.files"), &json!(format!("{message_id}/baton.files")))
+    );
+    let uri = "/api/v1/artifacts/01890a5d-ac96-774b-bcce-b30200000002";
+    let part = json!({ "type": "image", "uri": uri, "media_type": "image/png", "name": "chart.png" });
+    assert_eq!(activity["content"], json!({ "message_id": message_id, "parts": [part] }));
 }

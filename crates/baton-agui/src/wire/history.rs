@@ -65,7 +65,7 @@ impl Media {
             ImageSource::Base64(data) => MediaSource::Data { value: data.clone(), mime_type },
             ImageSource::Uri(uri) => MediaSource::Url { value: uri.clone(), mime_type: Some(mime_type) },
         };
-        Self { source, metadata: None }
+        Self { source, metadata: image.name.as_ref().map(|name| json!({ "name": name })) }
     }
 }
 
@@ -79,7 +79,9 @@ fn word(part: &Part) -> String {
         Part::Text { text } => text.clone(),
         Part::Data { data } => data.to_string(),
         Part::File { name, uri, .. } => format!("[{name}]({uri})"),
-        Part::Image(Image { source: ImageSource::Uri(uri), .. }) => format!("![]({uri})"),
+        Part::Image(Image { source: ImageSource::Uri(uri), name, .. }) => {
+            format!("![{}]({uri})", name.as_deref().unwrap_or_default())
+        }
         Part::Image(Image { media_type, .. }) => format!("[{media_type}]"),
     }
 }

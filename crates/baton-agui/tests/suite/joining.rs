@@ -26,7 +26,7 @@ pub fn joined(detail: Detail, seen: &[Event], growing: &[Growing], rest: &[Event
 
 /// The conversation before, to the message that the run answers, with everything that messages can have.
 pub fn history() -> Vec<AguiMessage> {
-    let image = |source| Part::Image(Image { source, media_type: "image/png".into() });
+    let image = |source| Part::Image(Image { source, media_type: "image/png".into(), name: None });
     let file = |media_type: Option<&str>| {
         let (name, uri) = ("a file".to_owned(), "/api/v1/artifacts/1".to_owned());
         Part::File { name, uri, media_type: media_type.map(str::to_owned) }

@@ -218,6 +218,7 @@ fn lease(path: &str, agent: &str, phase: HandoffPhase) -> Event {
         to: name("a1"),
         reason: "it is long".into(),
         message: "Connecting you with Agent One…".into(),
+        estimated_duration_seconds: None,
     };
     event(path, agent, Visibility::User, EventKind::Handoff(handoff))
 }
@@ -322,7 +323,8 @@ impl Teller {
         let is_whole = parts.iter().all(|part| part.end != End::Never);
         events.extend(self.interleaved(told));
         if is_whole {
-            let returned = EventKind::ToolReturned { call_id, output: "done".into(), failed: false };
+            let returned =
+                EventKind::ToolReturned { call_id, output: "done".into(), failed: false, files: Vec::new() };
             events.push(event(path, agent, Visibility::Internal, returned));
         }
         events

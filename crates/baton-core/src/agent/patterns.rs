@@ -10,6 +10,9 @@ use crate::id::AgentName;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Delegation {
     pub strategy: Strategy,
+    /// The strategies that a model or a client may choose instead. Always has `strategy`.
+    #[serde(skip_serializing_if = "are_default")]
+    pub strategies: Vec<Strategy>,
     pub synthesis: Synthesis,
     pub timeout: HumanDuration,
     pub max_concurrent: u32,
@@ -18,18 +21,30 @@ pub struct Delegation {
     /// `None` uses the server's setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Caching>,
+    /// Whether a later call of the same agent in the thread continues its session. Otherwise each call has a new one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub resume: bool,
+}
+
+/// The strategies of an agent whose file lists none.
+const DEFAULT_STRATEGIES: [Strategy; 2] = [Strategy::Parallel, Strategy::Sequential];
+
+fn are_default(strategies: &[Strategy]) -> bool {
+    strategies == DEFAULT_STRATEGIES
 }
 
 impl Default for Delegation {
     fn default() -> Self {
         Self {
             strategy: Strategy::Parallel,
+            strategies: DEFAULT_STRATEGIES.to_vec(),
             synthesis: Synthesis::Model,
             timeout: HumanDuration::from_secs(30),
             max_concurrent: 5,
             summarize_results: false,
             summary_max_length: 2000,
             cache: None,
+            resume: false,
         }
     }
 }
@@ -158,6 +173,14 @@ pub struct Collaboration {
     pub agent: AgentName,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
+    /// How often the agent may be entered again while it is in the run's transfer chain.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub allow_revisit: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A button below the answer that starts a handoff.

@@ -56,7 +56,7 @@ mod tests {
     fn optional_agents_are_dropped_and_required_ones_reported() {
         let mut agent = Agent::plain(name("a"), "A", "Prompt");
         agent.agents = vec![name("in"), name("out")];
-        agent.collaborations = vec![Collaboration { agent: name("out"), when: None }];
+        agent.collaborations = vec![Collaboration { agent: name("out"), when: None, allow_revisit: 0 }];
         agent.handoffs =
             vec![Button { label: "Go".to_owned(), agent: name("out"), prompt: None, send: false }];
         agent.advisors.agents = vec![advisor("out", false), advisor("must", true)];

@@ -8,18 +8,22 @@ use serde::{Deserialize, Serialize};
 /// engine and are not listed.
 pub const BUILT_IN_TOOLS: &[&str] = &[
     "ask_user",
+    "diff_agent",
     "list_files",
     "python",
     "read_file",
     "read_output",
+    "save_agent",
     "save_skill",
     "search_docs",
     "semantic_search",
     "shell",
+    "validate_agent",
     "validate_skill",
     "web_fetch",
     "web_search",
     "wiki",
+    "write_agent",
     "write_file",
     "write_skill",
 ];
@@ -33,7 +37,7 @@ fn tool_by_alias(name: &str) -> &str {
 }
 
 /// Engine tools that an agent has only if `tools:` names them.
-pub const ENGINE_TOOLS: &[&str] = &["read_thread"];
+pub const ENGINE_TOOLS: &[&str] = &["read_thread", "try_agent"];
 
 /// A tool name in which `*` matches any sequence of characters: `search_docs`, `mcp:github/*`. Another name of a tool becomes its
 /// own when it is parsed.

@@ -33,12 +33,18 @@ fn g_23_suggestions_follow_evidence_that_decays() {
     assert!(share(&["support", "billing"], &both, 0.0, "billing") > 0.98);
     let with_new = share(&["support", "billing", "new"], &both, 0.0, "new");
     assert!((0.01..0.4).contains(&with_new), "{with_new}");
-    let later = share(&["support", "billing"], &both, 14.0, "billing");
-    assert!((0.8..0.98).contains(&later), "{later}: after two half-lives there is more doubt");
+    let later = share(&["support", "billing"], &both, 21.0, "billing");
+    assert!((0.8..0.98).contains(&later), "{later}: after three half-lives there is more doubt");
     assert_eq!(
         suggest("billing", &[name("billing"), name("support")], &both, days(70.0), 1),
         None,
         "too old"
+    );
+    let five = [known("billing", 3.0, 3.0, 1.0), known("support", 0.0, 2.0, 1.0)];
+    let candidates = [name("billing"), name("support")];
+    assert!(
+        suggest("billing", &candidates, &five, days(0.01), 1).is_some(),
+        "five are enough, also some minutes later"
     );
     assert_eq!(suggest("law", &[name("billing"), name("support")], &both, days(0.0), 1), None);
     assert_eq!(suggest("billing", &[name("billing")], &both, days(0.0), 1), None, "nothing to choose");
@@ -63,16 +69,44 @@ fn suggestion_is_the_same_for_the_same_seed() {
     assert_eq!(texts, ["billing 83% of 6", "support 83% of 6"]);
 }
 
+fn one_try(is_won: bool, at: f64) -> Tally {
+    Tally { tries: 1.0, wins: f64::from(u8::from(is_won)), cost_nanos: 2_000_000.0, at: days(at) }
+}
+
 #[test]
 fn evidence_is_bounded_and_halves_in_a_week() {
-    let mut tally = Tally::new(days(0.0));
+    let mut known = BTreeMap::new();
     for _ in 0..1000 {
-        tally = tally.and(Tally { tries: 1.0, wins: 1.0, cost_nanos: 2_000_000.0, at: days(0.0) });
+        add_evidence(&mut known, "billing", one_try(true, 0.0));
     }
+    let tally = known["billing"];
     assert!((tally.tries - MAX_TRIES).abs() < 1e-6 && (tally.success() - 1.0).abs() < 1e-9, "{tally:?}");
     assert_eq!(tally.average_cost(), Usd::from_nanos(2_000_000));
     assert!((tally.decayed(days(7.0)).tries - MAX_TRIES / 2.0).abs() < 1e-6);
     assert_eq!(tally.decayed(days(-1.0)), tally);
+}
+
+/// New evidence about one agent displaces old evidence about all of them, so a busy tenant notices that another one is the best now.
+#[test]
+fn evidence_about_agents_that_are_not_chosen_is_displaced() {
+    let mut known = BTreeMap::new();
+    for _ in 0..40 {
+        add_evidence(&mut known, "support", one_try(false, 0.0));
+    }
+    for _ in 0..300 {
+        add_evidence(&mut known, "billing", one_try(true, 0.1));
+    }
+    assert!(known["support"].tries < 5.0, "{known:?}");
+    assert!(known.values().map(|tally| tally.decayed(days(0.1)).tries).sum::<f64>() <= MAX_TRIES + 1e-6);
+}
+
+/// G14, G23: the runs of one user weigh less than those of four others, however many they are.
+#[test]
+fn g_14_one_user_has_a_bounded_weight() {
+    let weight = |runs: u32| (1..=runs).map(run_weight).sum::<f64>();
+    assert!((weight(5) - 5.0).abs() < 1e-9, "who asks now and then counts in full");
+    assert!(weight(100_000) < 4.0 * weight(5), "{}", weight(100_000));
+    assert!(run_weight(6) < 1.0 && run_weight(MAX_RUNS_PER_DAY) == 0.0);
 }
 
 /// G14: only what served the user is a win.
@@ -105,27 +139,36 @@ fn rate(request: u32, kind: u32, agent: u32) -> f64 {
     0.55 + 0.35 * (std::f64::consts::TAU * turn).sin()
 }
 
-/// Regret against an oracle of suggestions that are followed, and of always taking the first agent, after each request.
-fn replay(seed: u64) -> Vec<(f64, f64)> {
+/// Regret against an oracle of suggestions that are followed, and of always taking the first agent, after each request. The requests
+/// come within so many days.
+fn replay(seed: u64, within: f64) -> Vec<(f64, f64)> {
     let agents: Vec<AgentName> = (0..4).map(|n| name(&format!("agent-{n}"))).collect();
-    let (mut known, mut world): (Vec<Experience>, Random) = (Vec::new(), Random(seed));
+    let mut known: BTreeMap<String, BTreeMap<AgentName, Tally>> = BTreeMap::new();
+    let mut world = Random(seed);
     let (mut regret, mut of_first, mut curve) = (0.0, 0.0, Vec::new());
     for request in 0..2000_u32 {
-        let now = days(f64::from(request) * 60.0 / 2000.0);
+        let now = days(f64::from(request) * within / 2000.0);
         let kind = u32::try_from(world.next() % 4).unwrap();
         let class = format!("kind-{kind}");
-        let found = suggest(&class, &agents, &known, now, seed ^ u64::from(request) << 20);
+        let learnt: Vec<Experience> = known
+            .get(&class)
+            .into_iter()
+            .flatten()
+            .map(|(agent, tally)| Experience {
+                query_class: class.clone(),
+                agent: agent.clone(),
+                tally: *tally,
+            })
+            .collect();
+        let found = suggest(&class, &agents, &learnt, now, seed ^ u64::from(request) << 20);
         // Without a suggestion a router takes one or the other.
         let chosen = found
             .map_or(request as usize % 4, |one| agents.iter().position(|agent| *agent == one.agent).unwrap());
         let rates: Vec<f64> = (0..4).map(|agent| rate(request, kind, agent)).collect();
         let best = rates.iter().copied().fold(0.0, f64::max);
         let is_won = world.unit() < rates[chosen];
-        let tally = Tally { tries: 1.0, wins: f64::from(u8::from(is_won)), cost_nanos: 0.0, at: now };
-        match known.iter_mut().find(|one| one.query_class == class && one.agent == agents[chosen]) {
-            Some(one) => one.tally = one.tally.and(tally),
-            None => known.push(Experience { query_class: class, agent: agents[chosen].clone(), tally }),
-        }
+        let tally = Tally { at: now, ..one_try(is_won, 0.0) };
+        add_evidence(known.entry(class).or_default(), agents[chosen].clone(), tally);
         regret += best - rates[chosen];
         of_first += best - rates[0];
         curve.push((regret, of_first));
@@ -133,14 +176,36 @@ fn replay(seed: u64) -> Vec<(f64, f64)> {
     curve
 }
 
-/// G14, G23: under drift, the regret is less than half of that of always taking the first agent, both after 500 requests and of the
-/// 1,500 that follow.
+/// The regret of the first 500 requests and of the 1,500 after them, each as a share of that of always taking the first agent.
+fn shares(seed: u64, within: f64) -> (f64, f64) {
+    let curve = replay(seed, within);
+    let (early, all) = (curve[499], curve[1999]);
+    (early.0 / early.1, (all.0 - early.0) / (all.1 - early.1))
+}
+
+/// G14, G23: on a replay of 2,000 requests with drifting success rates, regret after 500 requests is less than half of always-first,
+/// and so is that of the 1,500 that follow, for every seed.
 #[test]
 fn g_14_regret_is_less_than_half_of_always_first() {
-    let curves: Vec<_> = (1..=12).map(replay).collect();
-    let sum = |at: usize| curves.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one[at].0, sum.1 + one[at].1));
-    let (early, all) = (sum(499), sum(1999));
-    assert!(early.0 < 0.5 * early.1, "500 requests: {} of {}", early.0, early.1);
-    let (late, late_first) = (all.0 - early.0, all.1 - early.1);
-    assert!(late < 0.5 * late_first, "the rest: {late} of {late_first}");
+    for seed in 1..=12 {
+        let (early, late) = shares(seed, 60.0);
+        assert!(early < 0.5, "500 requests, seed {seed}: {early}");
+        assert!(late < 0.5, "the rest, seed {seed}: {late}");
+    }
+}
+
+/// G14, G23: the replay is not fitted to its seeds. For 50 others, the average is far below half, and hardly one is above; also in a busy
+/// tenant, whose requests all come within three days.
+#[test]
+fn g_14_regret_is_small_for_other_seeds_and_busy_tenants() {
+    for within in [60.0, 3.0] {
+        let all: Vec<(f64, f64)> = (1000..1050).map(|seed| shares(seed, within)).collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).sum::<f64>() / 50.0;
+        let (early, late) = (mean(|one| one.0), mean(|one| one.1));
+        let above = all.iter().filter(|one| one.0 >= 0.5).count();
+        assert!(
+            early < 0.4 && late < 0.45 && above <= 2,
+            "{within} days: {early}, {late}, {above} above half"
+        );
+    }
 }

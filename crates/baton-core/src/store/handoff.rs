@@ -1,5 +1,7 @@
 //! Handoffs, and the workflow state of their holders.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -210,6 +212,9 @@ pub struct HandoffNotes {
     /// The other thread in which the user was asked whether to resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_in: Option<ThreadId>,
+    /// How long it was expected to take when the target accepted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_seconds: Option<u64>,
 }
 
 /// Where a handoff began, for its hop.
@@ -272,6 +277,7 @@ impl Default for HandoffNotes {
             aside: Vec::new(),
             paused: None,
             offered_in: None,
+            estimated_seconds: None,
         }
     }
 }
@@ -309,6 +315,9 @@ pub trait Handoffs: Send + Sync {
 
     /// At most `limit` expired handoffs on threads without an active or queued run.
     fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>>;
+
+    /// How long the newest completed handoffs to an agent took, newest first, at most `limit`. Reads that many entries of an index.
+    fn completed_durations(&self, target: &AgentName, limit: u32) -> Pending<'_, Vec<Duration>>;
 
     /// Replaces a handoff with its workflow state, if its version is unchanged since `changed` was read. Also sets the thread's
     /// holder: the target while the handoff is active, the source once it has ended.

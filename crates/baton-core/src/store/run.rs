@@ -8,6 +8,7 @@ use crate::choices;
 use crate::event::{Dissent, Event, Source};
 use crate::id::{AgentName, MessageId, RunId, SessionId, ThreadId, UserId};
 use crate::ledger::LedgerRow;
+use crate::media::FileRef;
 use crate::message::Message;
 use crate::store::approval::Decision;
 use crate::store::work::Step;
@@ -207,6 +208,9 @@ pub struct RunEndData {
     /// Team members that did not agree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dissent: Vec<Dissent>,
+    /// The files that are parts of the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// The stable error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

@@ -20,6 +20,7 @@ use crate::ledger::LedgerRow;
 use crate::message::{Message, Visibility};
 use crate::store::Pending;
 use crate::store::approval::{ApprovalOutcome, ApprovalRequest};
+use crate::store::artifact::NewArtifact;
 use crate::store::audit::AuditEntry;
 use crate::store::handoff::HandoffSession;
 use crate::store::output::SpooledOutput;
@@ -143,6 +144,8 @@ pub struct Append {
     pub rows: Vec<LedgerRow>,
     /// Long tool output referred to by the steps.
     pub outputs: Vec<SpooledOutput>,
+    /// Files referred to by the steps, of the run's thread.
+    pub artifacts: Vec<NewArtifact>,
     pub sessions: Vec<SessionChange>,
     pub audit: Vec<AuditEntry>,
     /// Completed hops. Known hops are skipped.

@@ -92,6 +92,38 @@ impl<'a> Machine<'a> {
         (step, states.len())
     }
 
+    /// How many of its values the workflow has, and how many it collects on its way: in the completed states, the current one and
+    /// those that follow by default. A value counts once it is known or skipped, at whatever state the user gave it. The first number
+    /// never goes back, because values are replaced but not removed; at the end it is the second.
+    pub fn answers(&self) -> (usize, usize) {
+        let mut keys = BTreeMap::new();
+        for slot in self.route().into_iter().flat_map(|state| &state.collect) {
+            *keys.entry(slot.key.as_str()).or_insert(false) |= self.is_answered(slot);
+        }
+        let answered = keys.values().filter(|is_answered| **is_answered).count();
+        (if self.waits() == Waits::Done { keys.len() } else { answered }, keys.len())
+    }
+
+    fn is_answered(&self, slot: &Slot) -> bool {
+        let is_skipped = !slot.required && self.data.skipped.contains(&slot.key);
+        is_skipped || self.data.values.contains_key(&slot.key)
+    }
+
+    /// The completed states, the current one, and those that follow it by default.
+    fn route(&self) -> Vec<&'a WorkflowStep> {
+        let completed = self.data.trail.iter().filter_map(|name| self.find(name));
+        let mut route: Vec<&WorkflowStep> = completed.chain([self.state]).collect();
+        let mut last = self.state;
+        while let Some(next) = last.next.first().and_then(|name| self.workflow.state(name)) {
+            if route.iter().any(|state| state.name == next.name) {
+                break;
+            }
+            route.push(next);
+            last = next;
+        }
+        route
+    }
+
     /// The slot of a key; the current state's takes precedence.
     pub fn slot(&self, key: &str) -> Option<&'a Slot> {
         let mut slots =
@@ -114,11 +146,7 @@ impl<'a> Machine<'a> {
 
     /// Slots of the current state that can still be asked for, in file order.
     pub fn open(&self) -> Vec<&'a Slot> {
-        let open = |slot: &&Slot| {
-            let is_skipped = !slot.required && self.data.skipped.contains(&slot.key);
-            !self.data.values.contains_key(&slot.key) && !is_skipped
-        };
-        self.state.collect.iter().filter(open).collect()
+        self.state.collect.iter().filter(|slot| !self.is_answered(slot)).collect()
     }
 
     pub fn waits(&self) -> Waits<'a> {

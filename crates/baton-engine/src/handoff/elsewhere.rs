@@ -9,6 +9,7 @@ use baton_core::message::Part;
 use baton_core::store::HandoffSession;
 use serde_json::Map;
 
+use super::announcement::Announcement;
 use super::holder_run;
 use super::negotiation::negotiate;
 use super::start::{self, HandoffOffer, StartOutcome};
@@ -65,6 +66,7 @@ async fn continue_here(scope: Scope, lease: &HandoffLease, input: Input) -> Resu
         known: Map::new(),
         paused: None,
         moved: Some(Box::new(left)),
+        announcement: Announcement::Resumed,
         target,
     };
     let received = resumed_input(&scope, &offer.target, &input);

@@ -16,7 +16,9 @@ use uuid::Uuid;
 use super::negotiation::{activate, negotiate, new_activation};
 use super::parked::parked_runs;
 use super::start::log_started;
-use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
+use super::{
+    ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, estimate, messages,
+};
 use crate::audit;
 use crate::classifier;
 use crate::engine::Engine;
@@ -184,6 +186,7 @@ impl Engine {
             preserve_state: request.preserve_state,
             since: messages.last().map_or(0, |last| last.number) + 1,
             recent: request.recent_messages,
+            estimated_seconds: estimate::estimate(store, &request.target).await,
             origin: Some(Box::new(HandoffOrigin {
                 opened_in: None,
                 query_class: classifier::domain(&self.agents(store.tenant()), &summary),

@@ -11,6 +11,7 @@ use baton_core::store::{
 };
 use serde_json::{Map, Value};
 
+use super::announcement::Announcement;
 use super::negotiation::{activate, negotiate};
 use super::parked::parked_runs;
 use super::start::{self, HandoffOffer, StartOutcome};
@@ -145,7 +146,7 @@ async fn announce_holder(
         HolderCue::Message | HolderCue::Kept | HolderCue::Begun => {
             note_origin(scope, lease).await;
             messages::announce_connecting(scope, &lease.session()).await?;
-            messages::announce_active(scope, &lease.session(), String::new()).await?;
+            messages::announce_active(scope, &lease.session(), messages::mode_message(target)).await?;
         }
         HolderCue::Resumed => {
             if !lease.is_open() {
@@ -188,7 +189,7 @@ fn holder_input(
     let before = thread_history.recent(handoff.notes.since, handoff.notes.recent);
     let giver = scope.run.agents.get(&handoff.source_agent_id);
     history.extend(giver.map_or(Vec::new(), |giver| redact_messages(giver, &before)));
-    history.extend(thread_history.since(handoff.notes.since, &handoff.notes.aside));
+    history.extend(thread_history.since_handoff(handoff));
     let is_guided = workflow::guide(scope).is_some();
     let parts = match cue {
         HolderCue::Message => return Input { history: history.into(), ..input },
@@ -310,7 +311,9 @@ pub(super) async fn run_triggered(
         return run::run(scope, input).await;
     };
     let (summary, reason) = (input.words(), "the person asked for it".to_owned());
-    let offer = HandoffOffer { target, reason, summary, known: Map::new(), paused, moved: None };
+    let announcement = Announcement::Sentence(None);
+    let offer =
+        HandoffOffer { target, reason, summary, known: Map::new(), paused, moved: None, announcement };
     match start::start(&giver, child, &offer, finish::trigger_input(&giver, &input, &offer)).await? {
         StartOutcome::Answered(outcome) => Ok(*outcome),
         StartOutcome::Returned(lease) => {

@@ -2,9 +2,12 @@
 
 use baton_core::agent::Agent;
 use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
+use baton_core::message::Visibility;
 use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, Step, StepKind, StepState};
+use baton_core::workflow::WorkflowProgress;
 use serde_json::{Value, json};
 
+use super::announcement::Announcement;
 use crate::agents::Agents;
 use crate::failure::Failure;
 use crate::journal::Record;
@@ -25,6 +28,24 @@ pub(crate) fn connecting_message(target: &Agent) -> String {
 /// Like [`connecting_message`], for a stored handoff. Uses the agent's id if the agent no longer exists.
 pub fn connected_message(agents: &Agents, handoff: &HandoffSession) -> String {
     connecting_to(&agent_label(agents.get(&handoff.target_agent_id), handoff))
+}
+
+/// The source agent's sentence before a handoff, if it wrote none (K7).
+pub(crate) fn introduction_message(target: &Agent) -> String {
+    let our = if role_word(&target.display_name).is_some() { "our " } else { "" };
+    format!("I'll connect you with {our}{}.", target.display_name)
+}
+
+/// Like [`mode_message`], for a stored handoff. Empty if the agent no longer exists.
+pub fn held_mode_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    agents.get(&handoff.target_agent_id).map(|target| mode_message(target)).unwrap_or_default()
+}
+
+/// The line between the source agent's sentence and the target's first words (K7): "[Skill Creation Mode]".
+pub(crate) fn mode_message(target: &Agent) -> String {
+    let name = target.display_name.trim();
+    let activity = role_word(name).map_or(name, |role| name[..name.len() - role.len()].trim_end());
+    format!("[{activity} Mode]")
 }
 
 fn connecting_to(label: &str) -> String {
@@ -229,9 +250,17 @@ fn occupation(agent: &Agent) -> String {
     let name = agent.display_name.to_lowercase();
     let words: Vec<&str> = name.split_whitespace().collect();
     match words.split_last() {
-        Some((last, rest)) if ROLE_WORDS.contains(last) && !rest.is_empty() => rest.join(" "),
+        Some((_, rest)) if role_word(&name).is_some() => rest.join(" "),
         _ => name,
     }
+}
+
+/// The last word of a display name, if it names a role and does not stand alone.
+fn role_word(name: &str) -> Option<&str> {
+    let mut words = name.split_whitespace();
+    let last = words.next_back()?;
+    words.next()?;
+    ROLE_WORDS.contains(&last.to_lowercase().as_str()).then_some(last)
 }
 
 /// Trims the text and adds a full stop unless it ends with `.`, `!` or `?`.
@@ -320,33 +349,50 @@ fn notice(
     if place.step().is_finished() {
         return Ok(None);
     }
-    let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &Value::Null)?];
-    let user = baton_core::message::Visibility::User;
-    let events = kinds.into_iter().map(|kind| place.event(user, kind)).collect();
+    let progress = kinds.iter().rev().find_map(|kind| match kind {
+        EventKind::Progress(progress) => Some(progress),
+        _ => None,
+    });
+    let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &progress)?];
+    let events = kinds.into_iter().map(|kind| place.event(visibility(scope, &kind), kind)).collect();
     Ok(Some(Record { steps, events, audit, ..Record::default() }))
 }
 
-/// The progress of the holder's workflow. The run counts it as announced.
-fn progress_of(scope: &Scope, handoff: &HandoffSession) -> Option<EventKind> {
-    let target = scope.run.agents.get(&handoff.target_agent_id)?;
-    let workflow = handoff.workflow.as_ref()?;
-    scope.run.progress.announce_state(&workflow.state);
-    workflow::progress(target, workflow)
+/// Users do not hear of a handoff to a hidden agent.
+fn visibility(scope: &Scope, kind: &EventKind) -> Visibility {
+    let EventKind::Handoff(handoff) = kind else { return Visibility::User };
+    let is_hidden = scope.run.agents.get(&handoff.to).is_some_and(|target| target.is_hidden());
+    if is_hidden { Visibility::Internal } else { Visibility::User }
 }
 
-/// Announces the progress of the holder's workflow, unless this run has announced the same state: every reply of a holder has it.
+/// The progress of the holder's workflow.
+fn progress_of(scope: &Scope, handoff: &HandoffSession) -> Option<WorkflowProgress> {
+    let target = scope.run.agents.get(&handoff.target_agent_id)?;
+    workflow::progress(target, handoff.workflow.as_ref()?)
+}
+
+/// The event of [`progress_of`]. The run counts it as announced.
+fn progress_event(scope: &Scope, handoff: &HandoffSession) -> Option<EventKind> {
+    let progress = progress_of(scope, handoff)?;
+    scope.run.progress.announce(Some(&progress));
+    Some(EventKind::Progress(progress))
+}
+
+/// Announces the progress of the holder's workflow, unless it is what this run has announced last: every reply of a holder has it.
 pub(crate) async fn announce_progress(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
-    let Some(state) = handoff.workflow.as_ref().map(|workflow| workflow.state.as_str()) else {
-        return Ok(());
-    };
-    // Before a crash: the walk records each state that it announces, and the activation announces the first one.
-    let is_recorded =
-        |step: &Step| step.path.ends_with("/active") || (step.path.contains("/state:") && step.data == state);
-    if scope.run.progress.has_announced(state) || scope.run.recorder.steps.values().any(is_recorded) {
+    let Some(progress) = progress_of(scope, handoff) else { return Ok(()) };
+    if scope.run.progress.has_announced(&progress) {
         return Ok(());
     }
-    let progress = progress_of(scope, handoff).into_iter().collect();
-    announce_once(scope, "progress", progress, Vec::new()).await
+    // Before a crash: the activation and the walk record what they announce.
+    let data = serde_json::to_value(&progress).unwrap_or_default();
+    let is_recorded =
+        |step: &Step| (step.path.ends_with("/active") || step.path.contains("/state:")) && step.data == data;
+    if scope.run.recorder.steps.values().any(is_recorded) {
+        return Ok(());
+    }
+    scope.run.progress.announce(Some(&progress));
+    announce_once(scope, "progress", vec![EventKind::Progress(progress)], Vec::new()).await
 }
 
 fn audit_entries(scope: &Scope, handoff: &HandoffSession, action: &str, decision: &str) -> Vec<AuditEntry> {
@@ -365,6 +411,7 @@ fn phase_event(handoff: &HandoffSession, phase: HandoffPhase, message: String) -
         to: handoff.target_agent_id.clone(),
         reason: handoff.handoff_reason.clone(),
         message,
+        estimated_duration_seconds: handoff.notes.estimated_seconds.filter(|_| phase == HandoffPhase::Active),
     })
 }
 
@@ -388,28 +435,31 @@ pub(crate) async fn announce_active(
     sentence: String,
 ) -> Result<(), Failure> {
     let mut kinds = vec![phase_event(handoff, HandoffPhase::Active, sentence)];
-    kinds.extend(progress_of(scope, handoff));
+    kinds.extend(progress_event(scope, handoff));
     announce_once(scope, "active", kinds, audit_entries(scope, handoff, "handoff.start", audit::ALLOWED))
         .await
 }
 
-/// Returns the records of [`announce_connecting`] and [`announce_active`] as one, for a handoff that is opened in this run.
-/// With `is_resumed`, the handoff goes on from another thread.
+/// Announces a handoff that is opened in this run, as one record: the source agent's sentence, [`announce_connecting`], then
+/// [`announce_active`] with the target's mode (K7).
 pub(crate) fn opened_record(
     scope: &Scope,
     handoff: &HandoffSession,
-    is_resumed: bool,
+    target: &Agent,
+    announcement: &Announcement,
 ) -> Result<Record, Failure> {
-    let target = scope.run.agents.get(&handoff.target_agent_id);
-    let sentence = target.map(|target| connecting_message(target)).unwrap_or_default();
-    let resumed = target.filter(|_| is_resumed).map(|target| resumed_message(target)).unwrap_or_default();
-    let mut active = vec![phase_event(handoff, HandoffPhase::Active, resumed)];
-    active.extend(progress_of(scope, handoff));
-    let connecting = vec![phase_event(handoff, HandoffPhase::Connecting, sentence)];
+    let mode = match announcement {
+        Announcement::Resumed => resumed_message(target),
+        _ => mode_message(target),
+    };
+    let mut active = vec![phase_event(handoff, HandoffPhase::Active, mode)];
+    active.extend(progress_event(scope, handoff));
+    let connecting = vec![phase_event(handoff, HandoffPhase::Connecting, connecting_message(target))];
     let connecting = notice(scope, "connecting", connecting, Vec::new())?;
     let audit = audit_entries(scope, handoff, "handoff.start", audit::ALLOWED);
     let active = notice(scope, "active", active, audit)?;
-    Ok(connecting.into_iter().chain(active).fold(Record::default(), Record::and))
+    let sentence = announcement.record(scope, handoff, target);
+    Ok(connecting.into_iter().chain(active).fold(sentence, Record::and))
 }
 
 /// Announces that the holder returns the thread.

@@ -14,9 +14,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::announcement::Announcement;
 use super::negotiation::{activate, negotiate};
 use super::remote_target::or_unavailable;
-use super::{holder_run, messages};
+use super::{estimate, holder_run, messages};
 use crate::failure::Failure;
 use crate::hops;
 use crate::input::Input;
@@ -43,6 +44,7 @@ pub(crate) struct HandoffOffer {
     pub(crate) paused: Option<HandoffId>,
     /// The handoff of another thread that goes on in this one.
     pub(crate) moved: Option<Box<HandoffSession>>,
+    pub(crate) announcement: Announcement,
 }
 
 /// Result of [`start`].
@@ -83,7 +85,10 @@ pub(crate) async fn start(
     };
     match run::run(child.with_lease(&lease), input).await {
         Ok(outcome) => match holder_run::after_answer(scope, &lease, &outcome).await? {
-            holder_run::HolderState::Held => Ok(StartOutcome::Answered(Box::new(outcome))),
+            holder_run::HolderState::Held => {
+                messages::announce_progress(scope, &lease.session()).await?;
+                Ok(StartOutcome::Answered(Box::new(outcome)))
+            }
             holder_run::HolderState::Ended => Ok(StartOutcome::Returned(lease)),
         },
         Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),
@@ -146,7 +151,11 @@ async fn open_session(
         query_class: scope.run.query_class().to_owned(),
         request: scope.run.request_fingerprint(),
     };
-    let opened = lease.change(|handoff| handoff.notes.origin = Some(Box::new(origin)));
+    let estimated_seconds = estimate::estimate(&*scope.run.store, &offer.target.name).await;
+    let opened = lease.change(|handoff| {
+        handoff.notes.origin = Some(Box::new(origin));
+        handoff.notes.estimated_seconds = estimated_seconds;
+    });
     let id = opened.session.handoff_id;
     if offer.target.kind.is_remote() {
         let offered = Box::pin(remote::handoff::offer(child, &opened.session, input)).await;
@@ -157,7 +166,7 @@ async fn open_session(
         handoffs: vec![opened],
         ..Record::default()
     };
-    let opened = messages::opened_record(scope, &lease.session(), offer.moved.is_some())?;
+    let opened = messages::opened_record(scope, &lease.session(), &offer.target, &offer.announcement)?;
     scope.run.recorder.journal.commit(routing.and(opened)).await?;
     log_started(&scope.run.caller.tenant, &lease.session());
     Ok(lease)

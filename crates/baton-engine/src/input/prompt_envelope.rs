@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::AgentName;
 use baton_core::agent::Agent;
-use baton_core::message::Part;
+use baton_core::message::{IncludedParts, Part, parts_to_text};
 
 use super::{Input, text_of};
 use crate::fence::Fence;
@@ -199,6 +199,15 @@ impl PromptEnvelope {
     /// The text of the request.
     pub(crate) fn request(&self) -> String {
         text_of(&self.asked)
+    }
+
+    /// The text that the receiver's `input_schema` describes: the answer of the stage before, or else the request.
+    pub(crate) fn subject(&self) -> String {
+        let answer = self.blocks.iter().rev().find(|block| block.kind == BlockKind::Answer);
+        answer.map_or_else(
+            || parts_to_text(&self.asked, IncludedParts::TextAndData),
+            |block| block.text.clone(),
+        )
     }
 
     /// Replaces the parts of `input`. A request without blocks and instruction is not fenced.

@@ -161,7 +161,8 @@ pub(crate) struct Choosable<'a> {
 impl Choosable<'_> {
     /// The agent that the message asks for, if it asks for one.
     pub(crate) fn requested(&self, message: &str) -> Option<RequestedAgent> {
-        let message = message[..message.floor_char_boundary(MAX_BYTES)].trim();
+        let message = unquoted(&message[..message.floor_char_boundary(MAX_BYTES)]);
+        let message = message.trim();
         let sentences: Vec<Vec<String>> =
             message.split(['.', '!', '?', '\n']).map(words).filter(|words| !words.is_empty()).collect();
         self.named(message, &sentences)
@@ -176,7 +177,7 @@ impl Choosable<'_> {
 
     /// The agent that a sentence names as its whole object.
     fn named(&self, message: &str, sentences: &[Vec<String>]) -> Option<RequestedAgent> {
-        let clauses = message.split(['.', '!', '?', '\n', ',', ';', ':']).map(words);
+        let clauses = message.split(['.', '!', '?', '\n', ',', ';']).map(words);
         let connecting =
             clauses.filter_map(|clause| object(&clause, CONNECTING)).find_map(|name| self.find(&name));
         connecting.or_else(|| match sentences {
@@ -294,6 +295,18 @@ fn is_role(word: &str) -> bool {
     ROLES.contains(&word)
 }
 
+/// The message without quoted lines and blocks of code: logs and documents that the user shows ask for nothing.
+fn unquoted(message: &str) -> String {
+    let mut is_code = false;
+    let own = message.lines().filter(|line| {
+        let line = line.trim_start();
+        let is_mark = line.starts_with("```") || line.starts_with("~~~");
+        is_code ^= is_mark;
+        !is_mark && !is_code && !line.starts_with('>')
+    });
+    own.collect::<Vec<_>>().join("\n")
+}
+
 /// Whether the message is a list with one item per line, such as the steps of a task.
 fn is_list(message: &str) -> bool {
     let is_item = |line: &str| {
@@ -382,6 +395,8 @@ mod tests {
             "I want the debugger",
             "This takes too long. Can you transfer me to the debugging specialist now?",
             "Help me debugging my service",
+            "Actually: connect me with the debugger",
+            "> What is the purpose?\nConnect me with the debugger",
         ] {
             assert_eq!(requested(request).as_deref(), Some("debugger"), "{request}");
         }
@@ -415,6 +430,10 @@ mod tests {
             "Bullet points would be great.",
             "I want to create a skill that sends Slack alerts",
             "",
+            // Text of others, which the user shows.
+            "The mail says:\n> Connect me with the debugger",
+            "This is the log:\n```\nhelp me debug my service\nconnect me with the debugger\n```\nSummarize it.",
+            "The report says: talk to the debugger",
         ] {
             assert_eq!(requested(answer), None, "{answer}");
         }

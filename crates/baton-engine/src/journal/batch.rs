@@ -69,6 +69,7 @@ struct RowRanges {
     events: Range<usize>,
     messages: Range<usize>,
     outputs: Range<usize>,
+    artifacts: Range<usize>,
     sessions: Range<usize>,
     audit: Range<usize>,
     hops: Range<usize>,
@@ -85,6 +86,7 @@ impl RowRanges {
             events: after(append.events.len(), record.events.len()),
             messages: after(append.messages.len(), record.messages.len()),
             outputs: after(append.outputs.len(), record.outputs.len()),
+            artifacts: after(append.artifacts.len(), record.artifacts.len()),
             sessions: after(append.sessions.len(), record.sessions.len()),
             audit: after(append.audit.len(), record.audit.len()),
             hops: after(append.hops.len(), record.hops.len()),
@@ -100,6 +102,7 @@ impl RowRanges {
         up(&mut self.events, earlier.events.len());
         up(&mut self.messages, earlier.messages.len());
         up(&mut self.outputs, earlier.outputs.len());
+        up(&mut self.artifacts, earlier.artifacts.len());
         up(&mut self.sessions, earlier.sessions.len());
         up(&mut self.audit, earlier.audit.len());
         up(&mut self.hops, earlier.hops.len());
@@ -185,6 +188,7 @@ impl AppendBatch {
         append.events.drain(one.rows.events);
         append.messages.drain(one.rows.messages);
         append.outputs.drain(one.rows.outputs);
+        append.artifacts.drain(one.rows.artifacts);
         append.sessions.drain(one.rows.sessions);
         append.audit.drain(one.rows.audit);
         append.hops.drain(one.rows.hops);
@@ -224,6 +228,7 @@ impl Record {
         append.messages.extend(self.messages);
         append.rows.extend(self.rows);
         append.outputs.extend(self.outputs);
+        append.artifacts.extend(self.artifacts);
         append.sessions.extend(self.sessions);
         append.audit.extend(self.audit);
         append.hops.extend(self.hops);

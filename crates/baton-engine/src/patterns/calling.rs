@@ -2,12 +2,13 @@
 //!
 //! - [`ask`]: one tool for each agent, for models that choose better among tools.
 //! - [`targets`]: the agents that may be called, and the choice among a custom agent, a specialist and a generic agent.
-//! - [`task`]: one task from start to result. [`cache`]: reuse of results.
+//! - [`task`]: one task from start to result. [`cache`]: reuse of results. [`resume`]: sessions that continue from call to call.
 //! - [`progress`]: status messages to the user during a call.
 
 pub(crate) mod ask;
 pub(crate) mod cache;
 pub(crate) mod progress;
+pub(crate) mod resume;
 pub(crate) mod targets;
 pub(crate) mod task;
 
@@ -39,6 +40,9 @@ use crate::scope::Scope;
 use crate::telemetry;
 
 const TOOL_NAME: &str = "call_agent";
+/// What a mission has to be (K8): the called agent sees nothing else.
+pub(super) const OWN_WORDS: &str = "The whole task in words of your own, clear to someone who has not read this conversation, with every fact \
+                         that matters. Not the person's message itself.";
 /// Maximum length of a mission that serves as a reason, in characters.
 const MAX_PREVIEW_CHARS: usize = 150;
 
@@ -122,7 +126,7 @@ fn parameters(callable: &CallableAgents) -> Value {
         "properties": {
             "mission": {
                 "type": "string", "minLength": 1,
-                "description": "The whole task, with every fact that is needed for it."
+                "description": OWN_WORDS
             },
             "specialist": {
                 "type": "string", "enum": callable.names(), "description": "The agent that does it."

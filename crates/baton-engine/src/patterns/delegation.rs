@@ -13,7 +13,7 @@ pub(crate) mod request;
 use std::sync::Arc;
 
 use baton_core::HumanDuration;
-use baton_core::agent::{Agent, Strategy};
+use baton_core::agent::{Agent, Delegation, Strategy};
 use baton_core::choice::Choice as _;
 use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
@@ -73,7 +73,7 @@ struct DelegateArguments {
 }
 
 fn spec(callable: &CallableAgents, caller: &Agent) -> ToolSpec {
-    let strategies: Vec<&str> = Strategy::ALL.iter().map(|(word, _)| *word).collect();
+    let strategies: Vec<&str> = caller.delegation.strategies.iter().map(|strategy| strategy.word()).collect();
     let names = callable.names();
     ToolSpec {
         name: TOOL_NAME.to_owned(),
@@ -91,14 +91,11 @@ fn spec(callable: &CallableAgents, caller: &Agent) -> ToolSpec {
                 },
                 "message": {
                     "type": "string", "minLength": 1,
-                    "description": "The question, with every fact that is needed for it."
+                    "description": super::calling::OWN_WORDS
                 },
                 "strategy": {
                     "type": "string", "enum": strategies,
-                    "description": format!(
-                        "parallel: all at once. sequential: one after the other. first_success: stop at the first answer. Default: {}.",
-                        caller.delegation.strategy
-                    )
+                    "description": strategy_description(&caller.delegation)
                 },
                 "timeout_ms": {
                     "type": "integer", "minimum": 1,
@@ -115,6 +112,16 @@ fn spec(callable: &CallableAgents, caller: &Agent) -> ToolSpec {
         risk: Risk::Medium,
         timeout: caller.delegation.timeout,
     }
+}
+
+fn strategy_description(delegation: &Delegation) -> String {
+    let meaning = |strategy: &Strategy| match strategy {
+        Strategy::Parallel => "parallel: all at once.",
+        Strategy::Sequential => "sequential: one after the other.",
+        Strategy::FirstSuccess => "first_success: stop at the first answer.",
+    };
+    let meanings: Vec<&str> = delegation.strategies.iter().map(meaning).collect();
+    format!("{} Default: {}.", meanings.join(" "), delegation.strategy)
 }
 
 impl EngineTool for Delegate {

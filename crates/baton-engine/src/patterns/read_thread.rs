@@ -1,4 +1,5 @@
-//! `read_thread`: reads earlier messages of the thread. Only for agents whose file names the tool.
+//! `read_thread`: reads earlier messages of the thread. Only for agents whose file names the tool, in runs of users who may read
+//! threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use crate::scope::Scope;
 use crate::toolset;
 
 pub(crate) const NAME: &str = "read_thread";
+/// The permission that the user of the run needs. It is stored with the run, so a run that resumes has the same.
+const READ_PERMISSION: &str = "thread:read";
 const MAX_MESSAGES: u32 = 50;
 /// Messages per query. Larger than [`MAX_MESSAGES`], because messages that are queued for later runs are filtered out.
 const PAGE_SIZE: u32 = 70;
@@ -27,7 +30,7 @@ const MAX_ATTEMPTS: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_millis(300);
 
 pub(crate) fn tools(scope: &Scope) -> Option<Arc<dyn EngineTool>> {
-    if !scope.agent().tools.names(NAME) {
+    if !scope.agent().tools.names(NAME) || !scope.run.request.rights.allow(READ_PERMISSION) {
         return None;
     }
     let tool = ReadThread { spec: spec() };

@@ -64,7 +64,7 @@ pub(crate) async fn handoff_input(
 ) -> Result<(HandoffLease, Input), Failure> {
     let pass = TransferArguments::because(reason);
     let received = recent(&site.scope, receiver_input(site, input, &pass).await?);
-    let (lease, _) = start::new_lease(&site.scope, &pass.offer(target, input));
+    let (lease, _) = start::new_lease(&site.scope, &pass.offer(site, target, input));
     Ok((lease, received))
 }
 
@@ -72,6 +72,28 @@ pub(crate) async fn handoff_input(
 fn triggers(target: &Agent) -> String {
     let terms = target.accepts_handoff.as_ref().filter(|terms| !terms.triggers.is_empty());
     terms.map(|terms| format!(" People say: {}.", terms.triggers.join("; "))).unwrap_or_default()
+}
+
+/// The arguments of the tool. A transfer of the whole thread is announced to the user.
+fn parameters(scope: &Scope, target: &Agent) -> Value {
+    let mut parameters = json!({
+        "type": "object",
+        "properties": {
+            "reason": { "type": "string", "description": "Why they take over, in one sentence." },
+            "context": { "type": "object", "description": "Facts that they need, by name." },
+            "message": { "type": "string", "description": "Only if something has to be added: they get the request itself." },
+        },
+        "required": ["reason"],
+        "additionalProperties": false,
+    });
+    // The user is not told of an agent that is not visible.
+    if start::is_thread_handoff(scope, target) && !target.is_hidden() {
+        parameters["properties"]["announcement"] = json!({
+            "type": "string",
+            "description": "One sentence to the person, in their language: whom you connect them with, and what for.",
+        });
+    }
+    parameters
 }
 
 /// Limits the history for the receiver of a thread to `recent_messages`.
@@ -102,16 +124,7 @@ impl TransferTo {
                 "Passes the conversation to {}, who then answers in your place. {}{when}{said}",
                 target.display_name, target.description
             ),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "reason": { "type": "string", "description": "Why they take over, in one sentence." },
-                    "context": { "type": "object", "description": "Facts that they need, by name." },
-                    "message": { "type": "string", "description": "Only if something has to be added: they get the request itself." },
-                },
-                "required": ["reason"],
-                "additionalProperties": false,
-            }),
+            parameters: parameters(scope, target),
             effect: Effect::ReadOnly,
             risk: Risk::Low,
             timeout: scope.agent().limits.timeout,
@@ -167,7 +180,7 @@ impl TransferTo {
             return Ok(ToolOutcome::Refused(ToolError::NotPermitted(self.alternatives(scope, &failure))));
         }
         input.is_guarded = true;
-        let offer = pass.offer(&self.target, &self.input);
+        let offer = pass.offer(&site, &self.target, &self.input);
         match start::start(scope, child, &offer, input).await? {
             StartOutcome::Answered(outcome) => {
                 let output = format!("`{}` has the conversation now.", self.target.name);

@@ -70,8 +70,13 @@ pub(crate) fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> RunResult {
     let turns = u32::try_from(rows.iter().filter(is_turn).count()).unwrap_or(u32::MAX);
     let end = record.end.clone().unwrap_or_default();
     let limit = end.limit.as_deref().and_then(LimitKind::parse);
-    let answer =
-        end.answer.map(|text| Answer { value: end.value, limit, turns, ..Answer::without_turn(text) });
+    let answer = end.answer.map(|text| Answer {
+        value: end.value,
+        limit,
+        turns,
+        files: end.files,
+        ..Answer::without_turn(text)
+    });
     let failure =
         end.code.map(|code| Failure::EndedElsewhere { code, message: end.message.unwrap_or_default() });
     let answered_by = end.answered_by;

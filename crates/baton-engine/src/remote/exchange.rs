@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::MessageId;
 use baton_core::chat::Reply;
 use baton_core::event::EventKind;
 use baton_core::remote::{
@@ -15,6 +14,7 @@ use baton_core::remote::{
 use baton_core::store::work::InterruptedCall;
 use baton_core::store::{StepKind, StepState};
 use baton_core::usage::Usage;
+use baton_core::{FileRef, MessageId};
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -26,7 +26,9 @@ use crate::bounds::LimitKind;
 use crate::call_span::CallSpan;
 use crate::failure::Failure;
 use crate::journal::Record;
+use crate::run_files::{self, CallFiles};
 use crate::scope::Scope;
+use crate::steps::Attachments;
 use crate::telemetry;
 
 /// Path segment of the note with the ids of the remote task.
@@ -133,6 +135,9 @@ pub(crate) struct FinishedExchange {
     /// What the ledger has of the task's usage now.
     #[serde(default)]
     pub(crate) billed: Usage,
+    /// Files that the agent sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<FileRef>,
 }
 
 /// Sends a message at `place`, which is a turn of the session, and reads the reply. Returns the recorded one after a crash. `known`
@@ -258,6 +263,7 @@ fn cut_off(text: &str) -> RemoteEnd {
         artifacts: Vec::new(),
         usage: None,
         handoff: None,
+        files: Vec::new(),
     }
 }
 
@@ -267,7 +273,7 @@ async fn finish(
     task: RemoteTask,
     mut reply: StreamedReply,
     mut bill: BillGuard<'_>,
-    (end, limit): (RemoteEnd, Option<LimitKind>),
+    (mut end, limit): (RemoteEnd, Option<LimitKind>),
 ) -> Result<FinishedExchange, Failure> {
     let has_answer = end.state == RemoteState::Completed || (end.state.is_waiting() && terms.shows_questions);
     let text = if has_answer { end.answer() } else { end.text.clone() };
@@ -278,8 +284,14 @@ async fn finish(
     };
     let (row, billed) = bill.close(&end);
     let reply = Reply { text, ..Reply::default() };
-    let finished = FinishedExchange { reply, end, task, message_id, limit, billed };
-    place.step().finish(StepKind::Turn, &finished, said.into_iter().collect(), vec![row]).await?;
+    let sent = std::mem::take(&mut end.files);
+    let mut files = if has_answer { run_files::prepare(place, sent).await } else { CallFiles::default() };
+    let refs = files.refs.clone();
+    let finished = FinishedExchange { reply, end, task, message_id, limit, billed, files: refs };
+    let events = said.into_iter().collect();
+    let attachments = Attachments { artifacts: std::mem::take(&mut files.new), ..Attachments::default() };
+    place.step().finish_with(StepKind::Turn, &finished, events, vec![row], attachments).await?;
+    place.run.recorder.files.add_stored(&files);
     Ok(finished)
 }
 

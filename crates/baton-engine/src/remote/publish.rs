@@ -33,7 +33,7 @@ impl StreamedReply {
     async fn publish(&mut self, scope: &Scope, delta: String) {
         if !self.is_begun {
             self.is_begun = true;
-            let speaker = scope.agent().display_name.clone();
+            let speaker = scope.speaker(scope.agent());
             scope.emit(scope.visibility(), EventKind::TextStarted { message_id: self.id, speaker }).await;
         }
         let delta = EventKind::TextDelta { message_id: self.id, delta };
@@ -65,7 +65,7 @@ impl StreamedReply {
         if !missing.is_empty() {
             self.publish(scope, missing).await;
         }
-        let speaker = scope.agent().display_name.clone();
+        let speaker = scope.speaker(scope.agent());
         let said = EventKind::TextFinished { message_id: self.id, speaker, text: text.to_owned() };
         (self.is_begun.then(|| scope.event(scope.visibility(), said)), self.is_begun.then_some(self.id))
     }

@@ -226,13 +226,15 @@ impl RemoteSession<'_> {
         if text.trim().is_empty() && done.end.handoff.is_none() {
             "(The agent finished without a text.)".clone_into(&mut text);
         }
-        let mut answer = Answer { text, value, limit: done.limit, turns, message_id: done.message_id };
+        let mut answer =
+            Answer { text, value, limit: done.limit, turns, message_id: done.message_id, files: Vec::new() };
         if !self.scope.agent().guardrails.output.is_empty()
             && let Some(violation) = guardrails::check_output(place, &answer.text).await?
         {
             if !self.scope.session.is_root() {
                 return Err(guardrails::failure(self.scope.name(), GuardSide::Output, violation));
             }
+            self.scope.run.recorder.files.withhold();
             let limit = done.limit;
             answer = Answer { limit, turns, ..Answer::without_turn(violation.for_user(GuardSide::Output)) };
         }

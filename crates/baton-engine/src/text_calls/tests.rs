@@ -101,6 +101,8 @@ fn text_stays_text() {
         format!("First:\n```json\n{call}\n```\nSecond:\n```json\n{call}\n```"),
         format!("```text\n{call}\n```"),
         format!("> {call}"),
+        format!("[]{call}"),
+        format!("[[{call}]]"),
         format!("<document>{call}</document>"),
         format!("A tag: <tool_call>{call}</tool_call>"),
         format!("{call}\n{}", "word ".repeat(100)),

@@ -3,12 +3,13 @@
 use baton_core::chat::{Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::media::sniff;
 use baton_core::message::Visibility;
 use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind};
 use baton_core::store::work::InterruptedCall;
 use baton_core::store::{NewEvent, StepKind};
 use baton_core::usage::{Cost, Tokens};
-use baton_core::{MessageId, ToolCallId};
+use baton_core::{MessageId, ProducedFile, ToolCallId};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -19,7 +20,9 @@ use crate::call_span::CallSpan;
 use crate::failure::Failure;
 use crate::guard::{OutputGuard, Violation};
 use crate::models::ModelCandidate;
+use crate::run_files::{self, CallFiles};
 use crate::scope::Scope;
+use crate::steps::Attachments;
 use crate::structured_output;
 use crate::text_calls::holdback::HoldBack;
 use crate::text_calls::{self, TextCall};
@@ -30,6 +33,8 @@ use crate::window::estimate;
 const MAX_CALLS: usize = 128;
 /// Maximum bytes of a reply's text, reasoning and arguments.
 const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum bytes of a reply's files.
+const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of text that a reply may have before a tool call that is required: two sentences. A slow model needs many seconds for more.
 const MAX_TEXT_BEFORE_CALL: usize = 300;
@@ -42,6 +47,8 @@ pub(super) struct Attempt<'a> {
     reply: Reply,
     /// The provider's index of each call, in the order in which calls began.
     indices: Vec<u32>,
+    /// Files that the model made.
+    files: Vec<ProducedFile>,
     /// Whether the reply asks for more tools than the model may ask for at once.
     is_cut_to_one_call: bool,
     message: StreamedMessage,
@@ -89,6 +96,7 @@ impl<'a> Attempt<'a> {
             call,
             reply: Reply::default(),
             indices: Vec::new(),
+            files: Vec::new(),
             is_cut_to_one_call: false,
             message: StreamedMessage {
                 id: new_message_id(),
@@ -140,6 +148,7 @@ impl<'a> Attempt<'a> {
                 None if self.is_cut_to_one_call => {}
                 None => return Err(self.malformed("arguments came for a call that was never begun")),
             },
+            Chunk::File(file) => self.add_file(file)?,
             Chunk::Tokens(tokens) => self.meter.tokens = Some(tokens),
             Chunk::Done(_) => {}
         }
@@ -275,7 +284,7 @@ impl<'a> Attempt<'a> {
     async fn begin_message(&mut self) -> MessageId {
         if !self.message.is_begun {
             self.message.is_begun = true;
-            let speaker = self.scope.agent().display_name.clone();
+            let speaker = self.scope.speaker(self.scope.agent());
             self.scope
                 .emit(
                     self.scope.visibility(),
@@ -299,8 +308,24 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    pub(super) fn finished(&mut self, finish: Finish) -> Result<Finish, Failure> {
+    fn add_file(&mut self, file: ProducedFile) -> Result<(), ModelError> {
+        let bytes = self.files.iter().map(|file| file.bytes.len()).sum::<usize>() + file.bytes.len();
+        if bytes > MAX_FILE_BYTES {
+            return Err(self.malformed("the files of the reply have more than 32 MiB"));
+        }
+        self.files.push(file);
+        Ok(())
+    }
+
+    pub(super) async fn finished(&mut self, finish: Finish) -> Result<Finish, Failure> {
         self.meter.is_complete = true;
+        if !self.files.is_empty() && self.reply.text.trim().is_empty() && self.reply.calls.is_empty() {
+            // Callers of the agent and clients that show only text read this in place of the file.
+            let is_image =
+                |file: &ProducedFile| sniff(&file.bytes).is_some_and(|kind| kind.starts_with("image/"));
+            let text = if self.files.iter().all(is_image) { "(image)" } else { "(file)" };
+            Box::pin(self.text(text.to_owned())).await;
+        }
         if !self.reply.text.trim().is_empty() || !self.reply.calls.is_empty() {
             return Ok(finish);
         }
@@ -341,7 +366,7 @@ impl<'a> Attempt<'a> {
                     }
                     EventKind::TextFinished {
                         message_id: self.message.id,
-                        speaker: self.scope.agent().display_name.clone(),
+                        speaker: self.scope.speaker(self.scope.agent()),
                         text: reply.text.clone(),
                     }
                 });
@@ -353,9 +378,16 @@ impl<'a> Attempt<'a> {
                 }
                 let message_id = (self.message.is_begun && !is_withdrawn).then_some(self.message.id);
                 let closing = turn_request.closing;
-                let taken = TurnResult { reply, finish, closing, message_id, withheld, unjudged };
+                let mut files = self.prepare_files(withheld.is_some()).await;
+                let refs = files.refs.clone();
+                let taken =
+                    TurnResult { reply, finish, closing, message_id, withheld, unjudged, files: refs };
                 self.call.record_reply(taken.finish, &taken.reply);
-                self.scope.step().finish(StepKind::Turn, &taken, events, vec![row]).await?;
+                let artifacts = std::mem::take(&mut files.new);
+                let attachments = Attachments { artifacts, ..Attachments::default() };
+                let step = self.scope.step();
+                step.finish_with(StepKind::Turn, &taken, events, vec![row], attachments).await?;
+                self.scope.run.recorder.files.add_stored(&files);
                 Ok(Ok(taken))
             }
             Err(failure) => {
@@ -368,6 +400,15 @@ impl<'a> Attempt<'a> {
                 Ok(Err(FailedAttempt { failure, message, row }))
             }
         }
+    }
+
+    /// The files of the reply, to be stored with its step. Those of a reply that a guardrail withheld are dropped.
+    async fn prepare_files(&mut self, is_withheld: bool) -> CallFiles {
+        let files = std::mem::take(&mut self.files);
+        if files.is_empty() || is_withheld {
+            return CallFiles::default();
+        }
+        Box::pin(run_files::prepare(self.scope, files)).await
     }
 
     fn row(&self, outcome: CallOutcome, error: Option<String>) -> LedgerRow {
@@ -444,7 +485,7 @@ impl FailedAttempt {
             if restarts {
                 EventKind::TurnRestarted { message_id }
             } else {
-                EventKind::TextFinished { message_id, speaker: scope.agent().display_name.clone(), text }
+                EventKind::TextFinished { message_id, speaker: scope.speaker(scope.agent()), text }
             }
         });
         let events = kind.map(|kind| scope.event(scope.visibility(), kind)).into_iter().collect();
@@ -458,7 +499,7 @@ fn size(chunk: &Chunk) -> usize {
         Chunk::Text(text) | Chunk::Reasoning(text) | Chunk::ReasoningSignature(text) => text.len(),
         Chunk::Call { name, .. } => name.len(),
         Chunk::Arguments { delta, .. } => delta.len(),
-        Chunk::Tokens(_) | Chunk::Done(_) => 0,
+        Chunk::File(_) | Chunk::Tokens(_) | Chunk::Done(_) => 0,
     }
 }
 

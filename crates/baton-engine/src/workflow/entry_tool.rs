@@ -46,7 +46,7 @@ pub(crate) async fn call(place: &Scope, machine: &Machine<'_>, tool: &str) -> Re
         return Err(Failure::Cancelled);
     }
     Ok(match result {
-        Ok(ToolOutput { text, artifacts }) => {
+        Ok(ToolOutput { text, artifacts, .. }) => {
             let text = text.chars().take(MAX_CHARS).collect();
             EntryOutcome::Ran { ran: Ran { uses, text, artifacts }, is_untrusted }
         }

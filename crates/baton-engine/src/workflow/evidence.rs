@@ -248,7 +248,7 @@ fn items(text: &str) -> Vec<&str> {
         .collect()
 }
 
-fn lower_words(text: &str) -> Vec<String> {
+pub(super) fn lower_words(text: &str) -> Vec<String> {
     words(text).into_iter().map(|word| word.lower).collect()
 }
 

@@ -20,7 +20,7 @@ use baton_core::workflow::{Confirmation, Machine, Waits, label, value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::evidence::{Evidence, ReadValue};
+use super::evidence::{Evidence, ReadValue, lower_words};
 use super::walk::{OptionalSlots, WorkflowWalk};
 use super::{advance, reply, view};
 use crate::failure::Failure;
@@ -185,7 +185,7 @@ impl Extraction<'_> {
 
     /// Lets the model read the values from the message, and records those that the message contains. Returns their keys.
     async fn read_values(&mut self, words: &str) -> Result<Vec<String>, Failure> {
-        let slots = readable_slots(&self.walk.machine);
+        let slots = readable_slots(&self.walk.machine, words);
         if slots.is_empty() {
             return Ok(Vec::new());
         }
@@ -289,12 +289,21 @@ impl Extraction<'_> {
     }
 }
 
-/// The slots to look for in a message: those without a value in this state and in later ones. If no value is missing, all of them,
-/// because the message may correct one.
-fn readable_slots<'a>(machine: &Machine<'a>) -> Vec<&'a Slot> {
-    let slots = machine.keys().into_iter().filter_map(|key| machine.slot(key));
+/// Words by which a message says that something recorded before is to be different.
+const CORRECTION_WORDS: &[&str] =
+    &["actually", "change", "correct", "correction", "instead", "not", "rather", "replace", "wrong"];
+
+/// The slots to look for in a message: those without a value in this state and in later ones, and those that the message corrects by
+/// name. If no value is missing, all of them, because the message may correct any.
+fn readable_slots<'a>(machine: &Machine<'a>, words: &str) -> Vec<&'a Slot> {
+    let message = lower_words(words);
+    let is_correction = message.iter().any(|word| CORRECTION_WORDS.contains(&word.as_str()));
+    let is_named = |slot: &Slot| slot.key.split('_').all(|part| message.iter().any(|word| word == part));
     let is_complete = machine.missing().is_empty();
-    slots.filter(|slot| is_complete || !machine.data.values.contains_key(&slot.key)).collect()
+    let is_readable = |slot: &&Slot| {
+        is_complete || !machine.data.values.contains_key(&slot.key) || (is_correction && is_named(slot))
+    };
+    machine.keys().into_iter().filter_map(|key| machine.slot(key)).filter(is_readable).collect()
 }
 
 fn read_value<'a>(slot: &'a Slot, filled: &Map<String, Value>, missing: &[&str]) -> Option<ReadValue<'a>> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
+use baton_core::event::EventKind;
 use baton_core::store::{HandoffSession, StepKind, StepState, WorkflowState};
 use baton_core::tool::ToolError;
 use baton_core::workflow::data::{Data, Question, StateFailure};
@@ -149,16 +150,15 @@ impl<'a> WorkflowWalk<'a> {
     /// Record that announces the current state; empty if it was announced before a crash.
     fn announced(&mut self, kept: &WorkflowState) -> Result<Record, Failure> {
         self.states += 1;
-        self.place.run.progress.announce_state(&kept.state);
+        let progress = progress(self.agent, kept);
+        self.place.run.progress.announce(progress.as_ref());
         let place = self.place.at(&format!("state:{}", self.states));
         if place.step().is_finished() {
             return Ok(Record::default());
         }
-        let events = progress(self.agent, kept)
-            .map(|progress| place.event(place.visibility(), progress))
-            .into_iter()
-            .collect();
-        let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &kept.state)?];
+        let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &progress)?];
+        let event = progress.map(|progress| place.event(place.visibility(), EventKind::Progress(progress)));
+        let events = event.into_iter().collect();
         Ok(Record { steps, events, ..Record::default() })
     }
 }

@@ -165,7 +165,7 @@ impl Roster {
             Node::Transfers(node) => {
                 let colleague = self.plant(node);
                 calls.push((format!("transfer_to_{colleague}"), json!({"reason": "it is theirs"})));
-                agent.collaborations = vec![Collaboration { agent: colleague, when: None }];
+                agent.collaborations = vec![Collaboration { agent: colleague, when: None, allow_revisit: 0 }];
             }
         }
         (calls, PLAIN)

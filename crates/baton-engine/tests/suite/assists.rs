@@ -3,6 +3,7 @@
 mod agent_tools;
 mod grounding;
 mod prefix;
+mod repeated_calls;
 mod text_calls;
 mod workflow_values;
 

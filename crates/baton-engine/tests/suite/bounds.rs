@@ -181,7 +181,8 @@ async fn x18_disabled_feature_is_not_offered() {
     let model = Scripted::default().script("a", [ScriptedTurn::text("Alone.")]);
     let setup = Setup::new(&model).agent(|a| {
         a.agents = vec![name("b")];
-        a.collaborations = vec![baton_core::agent::Collaboration { agent: name("b"), when: None }];
+        a.collaborations =
+            vec![baton_core::agent::Collaboration { agent: name("b"), when: None, allow_revisit: 0 }];
     });
     let setup = setup.policy(|policy| {
         policy.agent_tool = baton_engine::Switch::For { percent: 0, tenants: vec!["somebody-else".into()] };

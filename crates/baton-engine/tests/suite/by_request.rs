@@ -16,7 +16,7 @@ use baton_engine::{
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use tokio::time::Instant;
 
-use super::delegation::statuses;
+use super::delegation::{may_race, statuses};
 use super::durability::{die, go_on, runtime};
 use super::{Ran, Setup, name};
 
@@ -30,7 +30,7 @@ pub(super) fn delegation(agents: &[&str]) -> DelegationPlan {
 }
 
 fn asks(model: &Scripted, delegation: DelegationPlan) -> Setup {
-    let setup = Setup::new(model).with("b", |_| {}).with("c", |_| {}).with("d", |_| {});
+    let setup = Setup::new(model).agent(may_race).with("b", |_| {}).with("c", |_| {}).with("d", |_| {});
     setup.task(RunTask::Delegate(delegation))
 }
 
@@ -290,6 +290,21 @@ async fn h1_invalid_request_is_rejected_at_once() {
     let viewer = refused(asks(&model, delegation(&["b"])).rights(&["thread:read", "thread:write"])).await;
     assert_eq!(viewer.code(), "permission_denied");
     assert!(viewer.to_string().contains("`orchestration:delegate`"), "{viewer}");
+}
+
+/// B11: the main agent's file says which strategies a client may request.
+#[tokio::test]
+async fn b11_requested_strategy_has_to_be_supported() {
+    let wanted = DelegationPlan { strategy: Strategy::FirstSuccess, ..delegation(&["b"]) };
+    let mut setup = asks(&Scripted::default(), wanted);
+    setup.agent.delegation.strategies = vec![Strategy::Parallel, Strategy::Sequential];
+    let (parts, request) = setup.parts().await;
+    let failure = Engine::new(parts).start(request).await.unwrap_err();
+    assert!(matches!(&failure, Failure::Refused(InvocationError::UnsupportedStrategy { .. })), "{failure}");
+    assert_eq!(
+        failure.to_string(),
+        "`a` does not delegate with the strategy `first_success`; its file allows `parallel`, `sequential`"
+    );
 }
 
 /// Whoever is done before the process dies is not asked again, and neither are all others once the answer is written.

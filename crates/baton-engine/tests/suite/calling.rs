@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use baton_core::agent::{Agent, ToolPattern};
+use baton_core::agent::{Agent, Guard, GuardCheck, ToolPattern};
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called};
@@ -166,6 +166,90 @@ async fn x21_each_call_has_a_session_of_its_own() {
         assert!(label == "b" || label == "custom", "{id}");
         assert!(hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
     }
+}
+
+/// C-34: the file of a sub-agent says whether people see that it takes part; without a word of it, the operator does.
+#[tokio::test]
+async fn c_34_sub_agents_are_seen_as_their_files_say() {
+    for (visible, streams, is_seen) in
+        [(None, true, true), (None, false, false), (Some(true), false, true), (Some(false), true, false)]
+    {
+        let model = calls(&mission("b")).script("b", [ScriptedTurn::text("B.")]);
+        let setup = two(&model).policy(|policy| policy.stream_sub_agent_events = streams);
+        let mut setup = setup;
+        setup.others[0].visible = visible;
+        let ran = setup.run().await;
+        let starts = ran.events.iter().filter(|event| {
+            event.agent.as_str() == "b" && matches!(event.kind, EventKind::SessionStarted { .. })
+        });
+        let seen: Vec<bool> = starts.map(|event| event.visibility == Visibility::User).collect();
+        assert_eq!(seen, [is_seen], "{visible:?}, {streams}");
+        let sources = ran.events.iter().find_map(|event| match &event.kind {
+            EventKind::RunFinished { sources, .. } => Some(sources.len()),
+            _ => None,
+        });
+        assert_eq!(sources, Some(usize::from(visible != Some(false))), "{visible:?}");
+    }
+}
+
+/// X21: with `resume`, later calls of the same agent continue its session, within a run and in the next one; another thread and
+/// another agent have their own.
+#[tokio::test]
+async fn x21_resumed_session_has_its_history_and_its_id() {
+    let ask =
+        |mission: &str| ScriptedTurn::call("call_agent", &json!({"mission": mission, "specialist": "b"}));
+    let both = ask("One?").and_call("call_agent", &json!({"mission": "Two?", "specialist": "b"}));
+    let model = Scripted::default()
+        .script("a", [both, call("c"), ScriptedTurn::text("Done.")])
+        .script("a", [ask("Three?"), ScriptedTurn::text("Done.")])
+        .script("a", [ask("Elsewhere?"), ScriptedTurn::text("Done.")])
+        .script("b", ["1.", "2.", "3.", "4."].map(ScriptedTurn::text))
+        .script("c", [ScriptedTurn::text("C.")]);
+    let (parts, request) = two(&model).agent(|a| a.delegation.resume = true).parts().await;
+    let engine = Engine::new(parts);
+    let mut ids: Vec<String> = Vec::new();
+    for thread in [request.caller.thread_id, request.caller.thread_id, baton_core::ThreadId::random()] {
+        let mut request = request.clone();
+        request.caller.thread_id = thread;
+        let mut run = engine.start(request).await.unwrap();
+        while let Some(event) = run.events.recv().await {
+            if let ("b", EventKind::SessionStarted { session_id, .. }) = (event.agent.as_str(), &event.kind) {
+                ids.push(session_id.to_string());
+            }
+        }
+        let end = run.join().await;
+        assert_eq!(end.status, RunStatus::Completed, "{:?}", end.failure);
+    }
+    let heard = |agent: &str| -> Vec<Vec<String>> {
+        let asked = model.asked().into_iter().filter(|asked| asked.agent == agent);
+        let texts = |message: &ChatMessage| match message {
+            ChatMessage::User { parts } => {
+                baton_core::message::parts_to_text(parts, baton_core::message::IncludedParts::Text)
+            }
+            ChatMessage::Assistant(reply) => reply.text.clone(),
+            ChatMessage::Tool(result) => result.content.to_string(),
+        };
+        asked.map(|asked| asked.messages.iter().map(texts).collect()).collect()
+    };
+    assert_eq!(
+        heard("b"),
+        [
+            vec!["One?"],
+            vec!["One?", "1.", "Two?"],
+            vec!["One?", "1.", "Two?", "2.", "Three?"],
+            vec!["Elsewhere?"],
+        ]
+    );
+    assert_eq!(heard("c"), [["Find out."]]);
+    let digits = |id: &String| id.rsplit_once(":sub_b_").map(|(_, digits)| digits.to_owned());
+    let digits: Vec<Option<String>> = ids.iter().map(digits).collect();
+    assert_eq!(ids[0], ids[1], "one session in one run");
+    assert!(digits[0].is_some() && digits[0] == digits[2], "the same digits in the next run: {ids:?}");
+    assert_ne!(digits[0], digits[3], "another thread");
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let seen =
+        store.messages(request.caller.thread_id, baton_core::store::MessageQuery::last(50)).await.unwrap();
+    assert_eq!(seen.len(), 4, "the person sees two questions and two answers");
 }
 
 /// F28: there is no way around mission and result: a child has none of its caller's tools and reads none of its messages, and
@@ -334,6 +418,51 @@ async fn f5_failed_child_is_a_result() {
     assert!(told["result"] == reason && told["session_id"].is_string(), "{told}");
     assert_eq!(told["steps_taken"], 1);
     assert!(told["note"].as_str().unwrap().contains("I'm working with limited resources right now…"), "B13");
+}
+
+/// K6: an agent that succeeds without a text has "No result". Here a guardrail withholds its answer, and instead of another one it
+/// asks for a tool, which it may no longer use.
+#[tokio::test(start_paused = true)]
+async fn k_6_result_without_a_text_is_named() {
+    let silent = ScriptedTurn::call("look", &json!({}));
+    let model = calls(&mission("b")).script("b", [ScriptedTurn::text("The launch code is 1234."), silent]);
+    let guarded = |b: &mut Agent| {
+        let check = GuardCheck::Deny(vec!["launch code".to_owned()]);
+        b.guardrails.output = vec![Guard { check, message: None }];
+    };
+    let setup = Setup::new(&model).agent(may_call(&["b"])).with("b", guarded);
+    let ran = setup.run().await;
+    let told = &told(&model, "a")[0];
+    assert_eq!((&told["success"], &told["result"]), (&json!(true), &json!("No result")), "{}", ran.log());
+    assert_eq!(told.get("error"), None, "{told}");
+    assert_eq!(ran.answer(), "Done.");
+}
+
+/// K8: the mission is the model's own question. It reaches the sub-agent word for word, the user's words do not, and the tools ask for
+/// that.
+#[tokio::test]
+async fn k_8_mission_is_not_the_words_of_the_user() {
+    const ASKED: &str = "Hi there! And how do I set that up for my agent, please?";
+    const OWN: &str = "How is rate limiting configured for an agent?";
+    let model = calls(&json!({ "mission": OWN, "specialist": "b" })).script("b", [ScriptedTurn::text("So.")]);
+    let specs = Arc::default();
+    let spy = Spy { model: model.clone(), specs: Arc::clone(&specs) };
+    let mut setup = two(&model).asked(ASKED);
+    setup.models = setup.models.with_provider(Arc::new(spy));
+    setup.run().await;
+    let heard: Vec<String> = model
+        .asked()
+        .iter()
+        .filter(|asked| asked.agent == "b")
+        .map(|asked| format!("{:?}", asked.messages))
+        .collect();
+    assert!(heard.len() == 1 && heard[0].contains(OWN) && !heard[0].contains(ASKED), "{heard:?}");
+    for spec in specs.lock().unwrap().iter().filter(|spec: &&ToolSpec| spec.name != "read_output") {
+        let keys = ["mission", "message"];
+        let about = keys.iter().find_map(|key| spec.parameters["properties"][key]["description"].as_str());
+        let about = about.unwrap_or_default();
+        assert!(about.contains("Not the person's message itself"), "{}: {about}", spec.name);
+    }
 }
 
 /// I7: the leaf of three levels fails; each level above deals with it.

@@ -267,6 +267,71 @@ async fn only_the_last_stage_uses_the_callers_schema() {
     assert_eq!(model.left(), 0, "nobody was told to answer again");
 }
 
+/// E15: a stage whose input is not what its `input_schema` describes fails before its model is asked, and is named.
+#[tokio::test]
+async fn e15_input_of_a_stage_satisfies_its_schema() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    for (answer, expected) in [
+        ("{\"n\": 1}", None),
+        (
+            "{\"n\": \"one\"}",
+            Some(
+                "stage `b` failed: the input of `b` does not satisfy its input schema: at `/n`: \"one\" is not of type \"integer\"",
+            ),
+        ),
+        (
+            "Words.",
+            Some("stage `b` failed: the input of `b` does not satisfy its input schema: it is not JSON"),
+        ),
+    ] {
+        let model = Scripted::default()
+            .script("a", [ScriptedTurn::text(answer)])
+            .script("b", [ScriptedTurn::text("B.")])
+            .script("c", [ScriptedTurn::text("C.")]);
+        let mut setup = three(&model);
+        setup.others[0].input_schema = Some(schema.clone());
+        let ran = setup.run().await;
+        let Some(expected) = expected else {
+            assert_eq!(ran.answer(), "C.");
+            continue;
+        };
+        let failure = ran.end.failure.expect("it failed");
+        assert!(failure.to_string().starts_with(expected), "{failure}");
+        assert_eq!((failure.code(), model.asked().len()), ("invalid_input", 1), "only `a` was asked");
+    }
+}
+
+/// E15: a message, a routed request and a mission are inputs too. The caller of an agent is told its schema, and gets the error as
+/// the result of the call.
+#[tokio::test]
+async fn e15_messages_and_missions_satisfy_the_input_schema() {
+    let schema = json!({"type": "object", "required": ["n"]});
+    let model = Scripted::default().script("a", [ScriptedTurn::text("A.")]);
+    let typed = |text: &str| Setup::new(&model).agent(|a| a.input_schema = Some(schema.clone())).asked(text);
+    let failure = typed("What is up?").run().await.end.failure.expect("it failed");
+    assert!(
+        failure.to_string().starts_with("the input of `a` does not satisfy its input schema"),
+        "{failure}"
+    );
+    assert_eq!(typed("{\"n\": 1}").run().await.answer(), "A.");
+
+    let call =
+        |mission: &str| ScriptedTurn::call("call_agent", &json!({"mission": mission, "specialist": "b"}));
+    let model = Scripted::default()
+        .script("a", [call("Count."), call("{\"n\": 1}"), ScriptedTurn::text("Done.")])
+        .script("b", [ScriptedTurn::text("B.")]);
+    let setup = Setup::new(&model).agent(|a| a.agents = vec![name("b")]);
+    let setup = setup.with("b", |b| b.input_schema = Some(schema.clone()));
+    let described = crate::transfers::described(setup, &model, "call_agent").await;
+    assert!(
+        described.contains("Its task is JSON of this schema: {\"type\":\"object\",\"required\":[\"n\"]}"),
+        "{described}"
+    );
+    let told = crate::transfers::told(&model.asked()[1]).join("");
+    assert!(told.contains("\"error_type\":\"invalid_input\""), "{told}");
+    assert_eq!(model.left(), 0, "the second mission was accepted");
+}
+
 /// The same when a stage may be the last: its answer is good for the caller.
 #[tokio::test]
 async fn possibly_last_stage_uses_the_callers_schema() {

@@ -69,8 +69,14 @@ fn asks(agents: &[&str], more: &Value) -> Scripted {
     Scripted::default().script("a", [delegate(agents, more), ScriptedTurn::text("It is hot.")])
 }
 
+/// Allows `first_success`, which no agent supports by default.
+pub(super) fn may_race(agent: &mut Agent) {
+    agent.delegation.strategies.push(Strategy::FirstSuccess);
+}
+
 fn three(model: &Scripted) -> Setup {
-    Setup::new(model).agent(may_ask(&["b", "c", "d"])).with("b", |_| {}).with("c", |_| {}).with("d", |_| {})
+    let setup = Setup::new(model).agent(may_ask(&["b", "c", "d"])).agent(may_race);
+    setup.with("b", |_| {}).with("c", |_| {}).with("d", |_| {})
 }
 
 fn after(millis: u64, text: &str) -> ScriptedTurn {
@@ -236,6 +242,19 @@ async fn b4_the_first_success_wins_and_the_losers_are_billed() {
     assert_eq!(lost.len(), 1, "{}", ran.ledger());
     assert!(lost[0].outcome == CallOutcome::Cancelled && lost[0].estimated);
     assert!(ran.log().contains("delegate:b session failed: cancelled"), "{}", ran.log());
+}
+
+/// B11: a model chooses among the strategies that its agent's file allows.
+#[tokio::test(start_paused = true)]
+async fn b11_unsupported_strategy_is_neither_offered_nor_used() {
+    let model = asks(&["b", "c"], &json!({"strategy": "first_success"}));
+    let plain = Setup::new(&model).agent(may_ask(&["b", "c"])).with("b", |_| {}).with("c", |_| {});
+    let ran = plain.run().await;
+    assert_eq!(ran.answer(), "It is hot.");
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2, "neither `b` nor `c` was asked");
+    let refused = crate::transfers::told(&asked[1]).join("");
+    assert!(refused.contains("first_success") && refused.contains("the tool was not run"), "{refused}");
 }
 
 /// B4, F16: nobody goes on only because the winner's answer is still being shortened.

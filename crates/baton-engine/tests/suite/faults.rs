@@ -215,7 +215,8 @@ fn transfer_persists_after_a_timeout() {
             Ok("seen".to_owned())
         });
         let setup = Setup::new(model).tool(look).agent(move |a| {
-            a.collaborations = vec![baton_core::agent::Collaboration { agent: name("c"), when: None }];
+            a.collaborations =
+                vec![baton_core::agent::Collaboration { agent: name("c"), when: None, allow_revisit: 0 }];
             a.limits.timeout = timeout;
         });
         setup.with("c", |_| {})

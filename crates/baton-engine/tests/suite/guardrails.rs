@@ -196,7 +196,7 @@ fn decision_of_a_judge_survives_a_crash() {
 }
 
 fn collaborates(a: &mut Agent) {
-    a.collaborations = vec![Collaboration { agent: name("b"), when: None }];
+    a.collaborations = vec![Collaboration { agent: name("b"), when: None, allow_revisit: 0 }];
 }
 
 fn transfer(reason: &str) -> ScriptedTurn {

@@ -1,5 +1,6 @@
 //! The whole thread changes hands: who answers then, how it comes back, and what is said about it.
 
+mod announcement;
 mod conflict;
 mod crashes;
 mod details;
@@ -188,7 +189,8 @@ async fn c_1_c_37_holder_answers_alone_until_it_returns_the_thread() {
     assert_eq!(first.answer(), "Hi! What should it do?", "{}", first.log());
     assert_eq!(first.end.answered_by, Some(name("maker")));
     let connecting = (HandoffPhase::Connecting, "Connecting you with Skill Creation Assistant...".to_owned());
-    assert_eq!(phases(&first.events), [connecting, (HandoffPhase::Active, String::new())]);
+    let mode = (HandoffPhase::Active, "[Skill Creation Mode]".to_owned());
+    assert_eq!(phases(&first.events), [connecting, mode]);
     assert_eq!(talk.holder().await, "maker");
 
     let second = talk.say("Send a message").await;

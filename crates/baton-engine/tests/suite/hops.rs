@@ -125,7 +125,7 @@ async fn g_7_delegation_by_request_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn g_14_cancelled_delegation_is_no_success() {
     let model = Scripted::default().script("b", [text("B.")]).script("c", [ScriptedTurn::default().hang()]);
-    let setup = Setup::new(&model).with("b", |_| {}).with("c", |_| {});
+    let setup = Setup::new(&model).agent(crate::delegation::may_race).with("b", |_| {}).with("c", |_| {});
     let plan = baton_engine::DelegationPlan { strategy: Strategy::FirstSuccess, ..delegation(&["b", "c"]) };
     let (parts, request) = setup.task(RunTask::Delegate(plan)).parts().await;
     let engine = Engine::new(parts);

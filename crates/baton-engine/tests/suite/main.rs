@@ -16,6 +16,7 @@ mod compositions;
 mod delegation;
 mod durability;
 mod faults;
+mod files;
 mod guardrails;
 mod handoffs;
 mod hops;
@@ -54,10 +55,12 @@ use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{OnBusy, Owner, Retention};
 use baton_core::tool::{
-    CallContext, Effect, Risk, SHOWN_OUTPUT_BYTES, Tool, ToolError, ToolFuture, ToolSource, ToolSpec,
+    CallContext, Effect, Risk, SHOWN_OUTPUT_BYTES, Tool, ToolError, ToolFuture, ToolOutput, ToolSource,
+    ToolSpec,
 };
 use baton_core::{
-    AgentName, HumanDuration, Permission, RemoteAgents, Rights, SkillSource, TenantId, ThreadId, UserId,
+    AgentName, HumanDuration, Permission, ProducedFile, RemoteAgents, Rights, SkillSource, TenantId,
+    ThreadId, UserId,
 };
 use baton_engine::{
     Agents, ApprovalSettings, ApprovalTerms, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry,
@@ -116,6 +119,7 @@ struct Setup {
     expiry: Duration,
     servers: Option<Arc<dyn ToolSource>>,
     skills: Option<Arc<dyn SkillSource>>,
+    agents: Option<Arc<dyn baton_core::AgentLibrary>>,
     remotes: Option<Arc<dyn RemoteAgents>>,
     team_hooks: Option<Arc<dyn TeamHooks>>,
 }
@@ -138,6 +142,7 @@ impl Setup {
             expiry: ApprovalTerms::DEFAULT_EXPIRY,
             servers: None,
             skills: None,
+            agents: None,
             remotes: None,
             team_hooks: None,
         }
@@ -213,6 +218,7 @@ impl Setup {
                 tools: self.tools,
                 servers: self.servers,
                 skills: self.skills,
+                agents: self.agents,
                 remotes: self.remotes,
                 team_hooks: self.team_hooks,
                 shown_output_bytes: SHOWN_OUTPUT_BYTES,
@@ -393,6 +399,16 @@ impl TestTool {
         self.work = Arc::new(move |arguments| {
             let (name, result) = (name(&arguments), work(arguments));
             Box::pin(async move { Ok(result.await?.with_artifact(name)) })
+        });
+        self
+    }
+
+    /// Also returns these files.
+    fn returns(mut self, files: impl Fn() -> Vec<ProducedFile> + Send + Sync + 'static) -> Self {
+        let work = Arc::clone(&self.work);
+        self.work = Arc::new(move |arguments| {
+            let (files, result) = (files(), work(arguments));
+            Box::pin(async move { Ok(ToolOutput { files, ..result.await? }) })
         });
         self
     }

@@ -30,11 +30,14 @@ use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
 use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, StartedRun, Step, Work};
 use baton_core::store::{
-    BudgetAccounts, BudgetState, CreatedSkills, Erasure, HandoffSession, Handoffs, LeaseRenewal, Lifecycle,
-    NewHandoff, NewSkill, Page, PageRequest, Pending, Reservation, Reserved, Retention, SkillSaving,
-    SkillSummary, Store, StoreError, StoreLoad, StoredSkill, Swept,
+    AgentDraft, AgentSaving, AgentSnapshot, AgentsVersion, BudgetAccounts, BudgetState, CreatedAgents,
+    CreatedSkills, Erasure, HandoffSession, Handoffs, LeaseRenewal, Lifecycle, NewAgent, NewHandoff,
+    NewSkill, Page, PageRequest, Pending, Reservation, Reserved, Retention, SkillSaving, SkillSummary, Store,
+    StoreError, StoreLoad, StoredAgent, StoredSkill, Swept,
 };
-use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
+use baton_core::{
+    AgentName, HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -134,6 +137,10 @@ impl Store for Mortal {
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
         self.inner.tenants()
+    }
+
+    fn agent_versions(&self) -> Pending<'_, Vec<AgentsVersion>> {
+        self.inner.agent_versions()
     }
 
     fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal> {
@@ -402,6 +409,9 @@ impl Handoffs for MortalTenant {
     fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>> {
         self.life.read(self.inner.expired_handoffs(limit))
     }
+    fn completed_durations(&self, target: &AgentName, limit: u32) -> Pending<'_, Vec<Duration>> {
+        self.life.read(self.inner.completed_durations(target, limit))
+    }
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
         Box::pin(async move { self.life.write(|| self.inner.update_handoff(changed)).await })
     }
@@ -471,6 +481,37 @@ impl CreatedSkills for MortalTenant {
     fn delete_skill(&self, name: &SkillName, entry: AuditEntry) -> Pending<'_, bool> {
         let name = name.clone();
         Box::pin(async move { self.life.write(|| self.inner.delete_skill(&name, entry)).await })
+    }
+}
+
+impl CreatedAgents for MortalTenant {
+    fn put_agent_draft(
+        &self,
+        thread: ThreadId,
+        name: &AgentName,
+        draft: AgentDraft,
+        most: u32,
+    ) -> Pending<'_, bool> {
+        let name = name.clone();
+        Box::pin(
+            async move { self.life.write(|| self.inner.put_agent_draft(thread, &name, draft, most)).await },
+        )
+    }
+    fn agent_draft(&self, thread: ThreadId, name: &AgentName) -> Pending<'_, Option<AgentDraft>> {
+        self.life.read(self.inner.agent_draft(thread, name))
+    }
+    fn save_agent(&self, agent: NewAgent, entry: AuditEntry, most: u32) -> Pending<'_, AgentSaving> {
+        Box::pin(async move { self.life.write(|| self.inner.save_agent(agent, entry, most)).await })
+    }
+    fn agent_snapshot(&self, known: Option<u64>) -> Pending<'_, Option<AgentSnapshot>> {
+        self.life.read(self.inner.agent_snapshot(known))
+    }
+    fn created_agent(&self, name: &AgentName) -> Pending<'_, Option<StoredAgent>> {
+        self.life.read(self.inner.created_agent(name))
+    }
+    fn delete_agent(&self, name: &AgentName, entry: AuditEntry) -> Pending<'_, bool> {
+        let name = name.clone();
+        Box::pin(async move { self.life.write(|| self.inner.delete_agent(&name, entry)).await })
     }
 }
 

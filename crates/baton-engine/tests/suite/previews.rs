@@ -162,7 +162,7 @@ async fn preview_of_a_transfer_target() {
             .script("a", [ScriptedTurn::text(&by_a("found out")).and_call("transfer_to_b", &reason)])
             .script("b", [ScriptedTurn::text("Done.")]);
         let setup = |setup: Setup| {
-            let b = Collaboration { agent: name("b"), when: None };
+            let b = Collaboration { agent: name("b"), when: None, allow_revisit: 0 };
             let setup = setup.agent(|a| {
                 a.collaborations = vec![b];
                 a.history = history;

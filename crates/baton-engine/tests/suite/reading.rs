@@ -72,6 +72,23 @@ async fn long_earlier_messages_keep_their_closing_mark() {
     assert!(text.starts_with("Blocks between") && text.ends_with(">>>"), "{}", &text[text.len() - 200..]);
 }
 
+/// A6, X9: an agent reads only what the user of the run may read.
+#[tokio::test]
+async fn a6_x9_reading_needs_the_permission_of_the_user() {
+    for (rights, tools, called) in [
+        (&["thread:read", "thread:write"][..], &["read_thread"][..], "There are no earlier messages."),
+        (&["thread:write"], &[], "there is no tool `read_thread`"),
+    ] {
+        let turns = [ScriptedTurn::call("read_thread", &json!({"count": 5})), ScriptedTurn::text("ok")];
+        let model = Scripted::default().script("a", turns);
+        let named = vec![ToolPattern::parse("read_thread").unwrap()];
+        Setup::new(&model).agent(|a| a.tools.allow = named).rights(rights).run().await;
+        assert_eq!(model.asked()[0].tools, tools, "{rights:?}");
+        let told = told(&asked_of(&model, "a")[1]).join("");
+        assert!(told.contains(called), "{rights:?}: {told}");
+    }
+}
+
 /// Every tool is not this one: it has to be named.
 #[tokio::test]
 async fn glob_does_not_grant_read_thread() {

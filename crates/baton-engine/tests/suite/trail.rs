@@ -140,7 +140,7 @@ fn hands_on_to(text: &str) -> Vec<Destination> {
 }
 
 fn transfers_to(text: &str) -> Vec<Collaboration> {
-    vec![Collaboration { agent: name(text), when: None }]
+    vec![Collaboration { agent: name(text), when: None, allow_revisit: 0 }]
 }
 
 fn picks(text: &str) -> Router {

@@ -21,7 +21,7 @@ use crate::{Ran, Setup, TestTool, name};
 
 /// Lets an agent pass the baton to these.
 pub(super) fn collaborates(agent: &mut Agent, names: &[&str]) {
-    let to = |text: &&str| Collaboration { agent: name(text), when: None };
+    let to = |text: &&str| Collaboration { agent: name(text), when: None, allow_revisit: 0 };
     agent.collaborations = names.iter().map(to).collect();
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn described(mut setup: Setup, model: &Scripted, tool: &str) ->
     let spy = Arc::new(Spy { model: model.clone(), described: Mutex::default() });
     let provider: Arc<dyn Model> = Arc::<Spy>::clone(&spy);
     setup.models = ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(provider);
-    setup.run().await;
+    Box::pin(setup.run()).await;
     let described = spy.described.lock().unwrap();
     described[tool].clone()
 }
@@ -161,8 +161,11 @@ async fn g20_only_declared_collaborators_are_offered() {
     let model = Scripted::default().script("a", [transfer("c"), ScriptedTurn::text("Myself.")]);
     let setup = Setup::new(&model)
         .agent(|a| {
-            a.collaborations =
-                vec![Collaboration { agent: name("skill-creator"), when: Some("a skill is wanted".into()) }];
+            a.collaborations = vec![Collaboration {
+                agent: name("skill-creator"),
+                when: Some("a skill is wanted".into()),
+                allow_revisit: 0,
+            }];
         })
         .with("skill-creator", |b| b.description = "Builds skills.".into())
         .with("c", |_| {});
@@ -175,6 +178,46 @@ async fn g20_only_declared_collaborators_are_offered() {
         ["error: there is no tool `transfer_to_c` (the tool was not run)"]
     );
     assert!(asked_of(&model, "c").is_empty());
+}
+
+/// X23: with `allow_revisit: 1` an agent of the chain is entered once more, and then no more.
+#[tokio::test]
+async fn x23_allow_revisit_permits_re_entry_up_to_its_number() {
+    let model = Scripted::default()
+        .script("a", [transfer("b"), transfer("b")])
+        .script("b", [transfer("a"), transfer("a"), ScriptedTurn::text("Then I answer.")]);
+    let revisits = |agent: &mut Agent, to: &str| {
+        agent.collaborations = vec![Collaboration { agent: name(to), when: None, allow_revisit: 1 }];
+    };
+    let setup = Setup::new(&model).agent(|a| revisits(a, "b")).with("b", |b| revisits(b, "a"));
+    let kept = Kept::of(setup).await;
+    assert_eq!(kept.ran.answer(), "Then I answer.");
+    insta::assert_snapshot!(kept.ways(), @r#"
+    transfer a → b: "b knows" completed
+    transfer b → a: "a knows" completed
+    transfer a → b: "b knows" completed
+    "#);
+    let last = asked_of(&model, "b");
+    assert_eq!(last[0].tools, ["transfer_to_a"]);
+    assert!(last[1].tools.is_empty(), "the second revisit is not offered: {:?}", last[1].tools);
+    let said = told(&last[2]).join("");
+    assert!(said.contains("`a` is already active above (a → b → a → b)"), "{said}");
+}
+
+/// X23: `allow_revisit` is about the transfer chain. An agent that waits for a result above it is not entered again.
+#[tokio::test]
+async fn x23_caller_that_waits_is_never_revisited() {
+    let call = ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
+    let model = Scripted::default()
+        .script("a", [call, ScriptedTurn::text("Done.")])
+        .script("b", [transfer("a"), ScriptedTurn::text("Myself.")]);
+    let setup = Setup::new(&model).agent(|a| a.agents = vec![name("b")]).with("b", |b| {
+        b.collaborations = vec![Collaboration { agent: name("a"), when: None, allow_revisit: 5 }];
+    });
+    let ran = setup.run().await;
+    assert_eq!(ran.answer(), "Done.");
+    assert!(asked_of(&model, "b")[0].tools.is_empty());
+    assert!(told(&asked_of(&model, "b")[1]).join("").contains("already active above"));
 }
 
 /// G5, G13: five hops, and the sixth is not offered, and told why when it is tried all the same.

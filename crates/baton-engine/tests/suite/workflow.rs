@@ -155,7 +155,7 @@ fn last_told(model: &Scripted) -> Value {
 fn progress(events: &[Event]) -> Vec<(u32, String)> {
     let shown = events.iter().filter(|event| event.visibility == Visibility::User);
     let steps = shown.filter_map(|event| match &event.kind {
-        EventKind::Progress { step, label, .. } => Some((*step, label.clone())),
+        EventKind::Progress(progress) => Some((progress.step, progress.label.clone())),
         _ => None,
     });
     steps.collect()

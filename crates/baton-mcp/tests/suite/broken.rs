@@ -91,8 +91,19 @@ async fn tools_that_cannot_be_used_are_left_out() {
     let trusting = McpSettings { trusted: ["it".to_owned()].into(), ..settings() };
     let servers = servers_with(own("serve"), trusting);
     let tools = Tools::of(&servers, "acme").await;
-    let expected =
-        ["pid", "environment", "text", "wait", "cancelled", "grow", "crash", "child", "fail", "refuse"];
+    let expected = [
+        "pid",
+        "environment",
+        "text",
+        "wait",
+        "cancelled",
+        "grow",
+        "crash",
+        "child",
+        "fail",
+        "refuse",
+        "files",
+    ];
     assert_eq!(tools.names(), expected);
     let hints =
         ["pid", "text", "wait"].map(|name| (tools.get(name).spec().effect, tools.get(name).spec().risk));

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use baton_core::ToolError;
 use baton_core::agent::McpServer;
+use baton_core::media::sniff;
 use baton_core::tool::{Effect, Risk};
 use baton_mcp::McpSettings;
 use serde_json::json;
 
 use crate::support::{
-    Tools, everything_script, is_running, kill_9, node, servers, servers_with, settings, until_gone,
+    Tools, context, everything_script, is_running, kill_9, node, own, servers, servers_with, settings,
+    until_gone,
 };
 
 fn everything() -> McpServer {
@@ -42,8 +44,9 @@ async fn tools_are_called() {
     assert_eq!(tools.call("echo", json!({ "message": "hi" })).await.unwrap(), "Echo: hi");
     assert!(tools.call("get-sum", json!({ "a": 2, "b": 3 })).await.unwrap().contains('5'));
 
-    let image = tools.call("get-tiny-image", json!({})).await.unwrap();
-    assert!(image.contains("[image: image/png, "), "{image}");
+    let image = tools.get("get-tiny-image").call(json!({}), context("acme")).await.unwrap();
+    let [file] = &image.files[..] else { panic!("one image was expected: {image:?}") };
+    assert_eq!((sniff(&file.bytes), file.media_type.as_deref()), (Some("image/png"), Some("image/png")));
     let weather = tools.call("get-structured-content", json!({ "location": "Chicago" })).await.unwrap();
     assert_eq!(weather.matches("temperature").count(), 1, "{weather}");
     let resource =
@@ -97,4 +100,18 @@ async fn a_call_in_flight_fails_when_the_server_dies() {
         "{error}"
     );
     assert!(error.was_executed());
+}
+
+/// D8: every kind of content of a tool's answer, with the type that its server claims; links are read from the server.
+#[tokio::test]
+async fn d8_files_of_a_server_become_files_of_the_answer() {
+    let servers = servers(own("serve"));
+    let tools = Tools::of(&servers, "acme").await;
+    let made = tools.get("files").call(json!({}), context("acme")).await.unwrap();
+    let files: Vec<_> = made.files.iter().map(|file| (file.name.as_deref(), file.bytes.len())).collect();
+    let named = [Some("report.csv"), Some("page.png"), Some("linked.pdf")];
+    assert_eq!(files, [(None, 8), (None, 12), (named[0], 4), (named[1], 6), (named[2], 8)]);
+    assert!(
+        made.text.contains("a,b") && made.text.contains("[link to resource fixture://missing (missing)]")
+    );
 }

@@ -69,6 +69,7 @@ pub fn context(tenant_name: &str) -> Arc<CallContext> {
     Arc::new(CallContext {
         tenant: tenant(tenant_name),
         user: UserId::parse("ada").unwrap(),
+        rights: baton_core::Rights::all(),
         thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
         run_id,
         session_id: SessionId::root(run_id),

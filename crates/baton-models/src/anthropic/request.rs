@@ -12,7 +12,7 @@ use super::thinking::Thinking;
 use super::{redacted_signer, signer};
 use crate::fault::ModelFault;
 use crate::history::{AssistantEntry, CallArguments, HistoryEntry, IdRule, arguments, entries};
-use crate::parts::{MessagePiece, Picture, pieces};
+use crate::parts::{MessagePiece, Picture, picture, pieces};
 use crate::schema::{is_enforceable, with_instruction};
 use crate::sequence::written;
 use crate::signature;
@@ -122,10 +122,18 @@ enum AnthropicBlock<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: &'a str,
+        content: AnthropicResult<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// Plain text, or the text and its images.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AnthropicResult<'a> {
+    Text(&'a str),
+    Blocks(Vec<AnthropicBlock<'a>>),
 }
 
 #[derive(Serialize)]
@@ -237,7 +245,10 @@ fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Anthrop
         let (role, content) = match entry {
             HistoryEntry::User(parts) => ("user", pieces(parts).map(block).collect()),
             HistoryEntry::Assistant(reply) => ("assistant", assistant(reply, names, &signers)),
-            HistoryEntry::Results(results) => ("user", results.answers().map(result).collect::<Vec<_>>()),
+            HistoryEntry::Results(results) => (
+                "user",
+                results.answers().map(|answer| result(answer, request.supports.images)).collect::<Vec<_>>(),
+            ),
         };
         if content.is_empty() {
             continue;
@@ -293,10 +304,19 @@ fn assistant<'a>(
     blocks
 }
 
-fn result(answer: AssistantEntry<'_>) -> AnthropicBlock<'_> {
+fn result(answer: AssistantEntry<'_>, accepts_images: bool) -> AnthropicBlock<'_> {
+    let content = if accepts_images && !answer.images.is_empty() {
+        let text = AnthropicBlock::Text { text: answer.content.into() };
+        let images = answer.images.iter().map(|image| block(MessagePiece::Picture(picture(image))));
+        // A text without a word is refused.
+        let text = Some(text).filter(|_| !answer.content.trim().is_empty());
+        AnthropicResult::Blocks(text.into_iter().chain(images).collect())
+    } else {
+        AnthropicResult::Text(answer.content)
+    };
     AnthropicBlock::ToolResult {
         tool_use_id: IdRule::Plain.spell(answer.call.id.as_str()),
-        content: answer.content,
+        content,
         is_error: answer.failed,
     }
 }

@@ -12,6 +12,7 @@ use crate::borrowed::{BorrowedText, Few};
 use crate::calls::CallNumbers;
 use crate::fault::ModelFault;
 use crate::frames::Frame;
+use crate::parts::inline_file;
 use crate::signature::seal;
 use crate::tool_names::ToolNames;
 
@@ -59,6 +60,15 @@ struct GeminiReplyPart<'a> {
     thought_signature: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     function_call: Option<GeminiReplyCall<'a>>,
+    inline_data: Option<Box<GeminiInlineData>>,
+}
+
+/// An image or sound that the model made.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiInlineData {
+    mime_type: String,
+    data: String,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +111,9 @@ impl GeminiDecoder {
         if let Some(text) = part.text.filter(|text| !text.0.is_empty()).map(BorrowedText::into_string) {
             ready.push(if part.thought { Chunk::Reasoning(text) } else { Chunk::Text(text) });
         }
+        // Drafts that are part of the thoughts are not shown.
+        let made = part.inline_data.filter(|_| !part.thought);
+        ready.extend(made.and_then(|made| inline_file(&made.mime_type, &made.data)).map(Chunk::File));
         match part.function_call {
             Some(call) => {
                 let id = call.id.as_ref().map(BorrowedText::as_ref);

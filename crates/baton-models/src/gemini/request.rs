@@ -12,7 +12,7 @@ use super::schema::cleaned;
 use super::signer;
 use crate::fault::ModelFault;
 use crate::history::{AssistantEntry, CallArguments, HistoryEntry, arguments, entries};
-use crate::parts::{MessagePiece, Picture, pieces};
+use crate::parts::{MessagePiece, Picture, picture, pieces};
 use crate::schema::with_instruction;
 use crate::sequence::written;
 use crate::signature;
@@ -211,7 +211,12 @@ fn contents<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<GeminiC
             HistoryEntry::User(parts) => ("user", pieces(parts).map(part).collect()),
             HistoryEntry::Assistant(reply) => ("model", model(reply, names, request.model)),
             HistoryEntry::Results(results) => {
-                ("user", results.answers().map(|answer| response(answer, names)).collect::<Vec<_>>())
+                let mut parts: Vec<_> = results.answers().map(|answer| response(answer, names)).collect();
+                if request.supports.images {
+                    let images = results.answers().flat_map(|answer| answer.images);
+                    parts.extend(images.map(|image| part(MessagePiece::Picture(picture(image)))));
+                }
+                ("user", parts)
             }
         };
         match contents.last_mut() {

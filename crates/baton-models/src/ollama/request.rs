@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::fault::ModelFault;
 use crate::function::FunctionTool;
-use crate::history::{AssistantEntry, CallArguments, HistoryEntry, arguments, entries};
-use crate::parts::{MessagePiece, Picture, pieces};
+use crate::history::{AssistantEntry, CallArguments, HistoryEntry, Results, arguments, entries};
+use crate::parts::{IMAGES_OF_RESULTS, MessagePiece, Picture, picture, pieces};
 use crate::schema::with_instruction;
 use crate::sequence::written;
 use crate::tool_names::ToolNames;
@@ -145,10 +145,22 @@ fn messages<'a>(
             HistoryEntry::Assistant(reply) => messages.push(assistant(reply, names)),
             HistoryEntry::Results(results) => {
                 messages.extend(results.answers().map(|answer| result(answer, names)));
+                messages.extend(Some(results).filter(|_| request.supports.images).and_then(images));
             }
         }
     }
     messages
+}
+
+/// The images of a reply's results, as a message that follows them: templates read those of users.
+fn images(results: Results<'_>) -> Option<OllamaMessage<'_>> {
+    let images = results.answers().flat_map(|answer| answer.images).map(picture);
+    let images = images.filter_map(|picture| match picture {
+        Picture::Inline { base64, .. } => Some(base64),
+        Picture::Linked { .. } => None,
+    });
+    let images: Vec<&str> = images.collect();
+    (!images.is_empty()).then(|| OllamaMessage { images, ..OllamaMessage::new("user", IMAGES_OF_RESULTS) })
 }
 
 /// Pictures are given by value only; of others the model learns where they are.

@@ -17,6 +17,7 @@ use crate::borrowed::{BorrowedText, Few};
 use crate::calls::CallNumbers;
 use crate::fault::ModelFault;
 use crate::frames::Frame;
+use crate::parts::data_url;
 use crate::tool_names::ToolNames;
 
 #[derive(Debug)]
@@ -59,6 +60,18 @@ struct OpenAiDelta<'a> {
     reasoning: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     tool_calls: Option<Box<Few<CallDelta<'a>>>>,
+    /// Images that the model made, in the form that several gateways use.
+    images: Option<Vec<ImageDelta>>,
+}
+
+#[derive(Deserialize)]
+struct ImageDelta {
+    image_url: Option<ImageUrl>,
+}
+
+#[derive(Deserialize)]
+struct ImageUrl {
+    url: String,
 }
 
 enum OpenAiReplyContent<'a> {
@@ -73,6 +86,7 @@ struct ReasoningPiece<'a> {
     text: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     thinking: Option<Vec<ReasoningPiece<'a>>>,
+    image_url: Option<ImageUrl>,
 }
 
 /// By hand, because serde keeps a copy of what it reads while it tries the variants of an untagged enum.
@@ -154,6 +168,7 @@ impl<'a> Completion<'a> {
                 reasoning_content: None,
                 reasoning: None,
                 tool_calls: None,
+                images: None,
             } if is_open && self.usage.is_none() => Some(*text),
             _ => None,
         }
@@ -178,6 +193,8 @@ impl OpenAiDecoder {
         }
         // What the model refuses to do, it says to the person.
         say(delta.refusal, Chunk::Text, ready);
+        let images = delta.images.into_iter().flatten();
+        ready.extend(images.filter_map(|image| data_url(&image.image_url?.url)).map(Chunk::File));
         for call in delta.tool_calls.into_iter().flat_map(|calls| *calls) {
             self.take_call(call, ready)?;
         }
@@ -273,6 +290,7 @@ fn take_piece(piece: ReasoningPiece<'_>, ready: &mut Vec<Chunk>) {
         say(thought.text, Chunk::Reasoning, ready);
     }
     say(piece.text, Chunk::Text, ready);
+    ready.extend(piece.image_url.and_then(|image| data_url(&image.url)).map(Chunk::File));
 }
 
 fn finish(reason: &str) -> Finish {

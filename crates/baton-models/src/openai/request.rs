@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use baton_core::agent::Effort;
 use baton_core::chat::{Messages, Reasoning};
+use baton_core::message::Image;
 use baton_core::model::ToolChoice;
 use baton_core::{ModelRequest, Part, Reply, ToolCall};
 use serde::{Serialize, Serializer};
@@ -13,7 +14,7 @@ use super::Dialect;
 use crate::fault::ModelFault;
 use crate::function::FunctionTool;
 use crate::history::{AssistantEntry, HistoryEntry, IdRule, Results, argument_text, entries};
-use crate::parts::{MessagePiece, Picture, TextLines, has_picture, pieces};
+use crate::parts::{IMAGES_OF_RESULTS, MessagePiece, Picture, TextLines, has_picture, picture, pieces};
 use crate::schema::{is_enforceable, with_instruction};
 use crate::sequence::{Sequence, written};
 use crate::tool_names::ToolNames;
@@ -73,14 +74,24 @@ enum OpenAiMessage<'a> {
 }
 
 /// Plain text wherever possible: many servers understand nothing else.
-struct OpenAiContent<'a>(&'a [Part]);
+enum OpenAiContent<'a> {
+    Parts(&'a [Part]),
+    /// Of tool results, which are text on this wire.
+    Images(Vec<&'a Image>),
+}
 
 impl Serialize for OpenAiContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if has_picture(self.0) {
-            serializer.collect_seq(pieces(self.0).map(content_piece))
-        } else {
-            serializer.collect_str(&TextLines(self.0))
+        match self {
+            Self::Parts(parts) if has_picture(parts) => {
+                serializer.collect_seq(pieces(parts).map(content_piece))
+            }
+            Self::Parts(parts) => serializer.collect_str(&TextLines(parts)),
+            Self::Images(images) => {
+                let title = std::iter::once(MessagePiece::Text(IMAGES_OF_RESULTS.into()));
+                let images = images.iter().map(|image| MessagePiece::Picture(picture(image)));
+                serializer.collect_seq(title.chain(images).map(content_piece))
+            }
         }
     }
 }
@@ -173,7 +184,7 @@ pub(super) fn body(
     let tools = || request.tools.iter().map(|tool| FunctionTool::of(tool, names));
     let body = OpenAiBody {
         model: request.model,
-        messages: Sequence(|| messages(&system, request.messages, names, dialect)),
+        messages: Sequence(|| messages(&system, request, names, dialect)),
         stream: true,
         stream_options: (dialect != Dialect::Mistral).then_some(StreamOptions { include_usage: true }),
         tools: (!request.tools.is_empty()).then_some(Sequence(tools)),
@@ -230,10 +241,11 @@ fn tool_choice(request: &ModelRequest<'_>) -> Option<&'static str> {
 
 fn messages<'a>(
     system: &'a str,
-    conversation: Messages<'a>,
+    request: &ModelRequest<'a>,
     names: &'a ToolNames,
     dialect: Dialect,
 ) -> impl Iterator<Item = OpenAiMessage<'a>> {
+    let (conversation, accepts_images) = (request.messages, request.supports.images);
     let ids = if dialect == Dialect::Mistral { IdRule::NineAlphanumeric } else { IdRule::Plain };
     let echoes_after = if dialect == Dialect::DeepSeek { turn_begins(conversation) } else { usize::MAX };
     let system =
@@ -244,8 +256,9 @@ fn messages<'a>(
             HistoryEntry::Assistant(reply) => (Some(assistant(reply, names, ids, at > echoes_after)), None),
             HistoryEntry::Results(results) => (None, Some(results)),
         };
+        let images = results.filter(|_| accepts_images).and_then(images);
         let results = results.into_iter().flat_map(Results::answers).map(move |answer| result(answer, ids));
-        own.into_iter().chain(results)
+        own.into_iter().chain(results).chain(images)
     });
     system.into_iter().chain(said)
 }
@@ -256,8 +269,14 @@ fn turn_begins(conversation: Messages<'_>) -> usize {
     entries(conversation).enumerate().filter(is_user).last().map_or(0, |(at, _)| at)
 }
 
+/// The images of a reply's results, as a message that follows them.
+fn images(results: Results<'_>) -> Option<OpenAiMessage<'_>> {
+    let images: Vec<&Image> = results.answers().flat_map(|answer| answer.images).collect();
+    (!images.is_empty()).then_some(OpenAiMessage::User { content: OpenAiContent::Images(images) })
+}
+
 fn user(parts: &[Part]) -> Option<OpenAiMessage<'_>> {
-    pieces(parts).next().is_some().then_some(OpenAiMessage::User { content: OpenAiContent(parts) })
+    pieces(parts).next().is_some().then_some(OpenAiMessage::User { content: OpenAiContent::Parts(parts) })
 }
 
 fn content_piece(piece: MessagePiece<'_>) -> ContentPiece<'_> {

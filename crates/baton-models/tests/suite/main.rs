@@ -77,6 +77,7 @@ fn log(items: &[Result<Chunk, ModelError>]) -> String {
         Ok(Chunk::ReasoningSignature(signature)) => format!("signature {signature:?}"),
         Ok(Chunk::Call { index, id, name, signature }) => format!("call {index} {id} {name} {signature:?}"),
         Ok(Chunk::Arguments { index, delta }) => format!("arguments {index} {delta:?}"),
+        Ok(Chunk::File(file)) => format!("file {:?} {} bytes", file.media_type, file.bytes.len()),
         Ok(Chunk::Tokens(t)) => format!(
             "tokens in {} out {} cached {} written {} reasoning {}",
             t.input_tokens, t.output_tokens, t.cached_tokens, t.cache_write_tokens, t.reasoning_tokens

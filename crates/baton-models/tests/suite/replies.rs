@@ -1,5 +1,8 @@
 //! Recorded bodies over a real connection: whole, cut at a sample of places, byte by byte.
 
+use baton_core::Chunk;
+use baton_core::media::sniff;
+
 use crate::server::{End, Play, Server};
 use crate::{ask, log, provider};
 
@@ -61,4 +64,23 @@ async fn gemini() {
 #[tokio::test]
 async fn ollama() {
     insta::assert_snapshot!(logs("ollama").await);
+}
+
+/// D8: images that models make arrive as files, in the form of gateways with the API of OpenAI and of Gemini.
+#[tokio::test]
+async fn d8_images_in_replies_are_files() {
+    for (name, title) in [("openai", "image_openrouter"), ("gemini", "image")] {
+        let (_, body) = bodies(name).into_iter().find(|(found, _)| found == title).unwrap();
+        let server = Server::start([play(name, &body)]).await;
+        let items = ask(&*provider(name, &server)).await;
+        let files: Vec<_> = items
+            .iter()
+            .flatten()
+            .filter_map(|chunk| match chunk {
+                Chunk::File(file) => Some((file.media_type.as_deref(), sniff(&file.bytes))),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(files, [(Some("image/png"), Some("image/png"))], "{name}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What is sent.
 
+use baton_core::message::{Image, ImageSource};
 use baton_core::model::ToolChoice;
 use baton_core::{ChatMessage, Reply, TraceParent};
 use baton_models::{ModelHttpClient, WireFormat, connect};
@@ -243,4 +244,62 @@ async fn a_call_is_part_of_its_trace() {
         let (head, _) = sent(name, &Talk::hello()).await;
         assert!(!head.contains("trace"), "{name}: {head}");
     }
+}
+
+/// A conversation in which a tool returned an image.
+fn with_image(model: &'static str, images: bool) -> Talk {
+    let mut talk = Talk::full(model, "");
+    let source = ImageSource::Base64("aGk=".into());
+    let image = Image { source, media_type: "image/png".into(), name: Some("a.png".into()) };
+    let mut results = talk.messages.iter_mut().filter_map(|message| match message {
+        ChatMessage::Tool(result) if result.call_id.as_str() != "nobody" => Some(result),
+        _ => None,
+    });
+    results.next().unwrap().images.push(image);
+    talk.supports.images = images;
+    talk
+}
+
+/// D8: images of tool results are sent in the form of each provider, and only to models that accept them.
+#[tokio::test]
+async fn d8_images_of_tool_results_are_sent_to_models_that_accept_them() {
+    for (name, model, expected) in [
+        ("openai", "llama-4", r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}"#),
+        (
+            "anthropic",
+            "claude-sonnet-4",
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}"#,
+        ),
+        ("gemini", "gemini-2.5-flash", r#"{"inlineData":{"mimeType":"image/png","data":"aGk="}}"#),
+        ("ollama", "llava", r#""images":["aGk="]"#),
+    ] {
+        let count = |body: &Value| {
+            let text = body.to_string();
+            let plain = serde_json::from_str::<Value>(expected)
+                .map_or(expected.to_owned(), |value| value.to_string());
+            text.matches(&plain).count()
+        };
+        let (_, with) = sent(name, &with_image(model, true)).await;
+        let (_, without) = sent(name, &with_image(model, false)).await;
+        assert_eq!(count(&with), count(&without) + 1, "{name}: {with}");
+    }
+}
+
+/// D8: results stay together; the images follow them in a message of their own where results are text.
+#[tokio::test]
+async fn d8_images_follow_all_results_of_a_turn() {
+    let (_, body) = sent("openai", &with_image("llama-4", true)).await;
+    let roles: Vec<&str> =
+        body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    let at = roles.iter().rposition(|role| *role == "tool").unwrap();
+    assert_eq!(roles[at + 1], "user", "{roles:?}");
+    assert_eq!(body["messages"][at + 1]["content"][0]["text"], "The images in the tool results above:");
+    let (_, body) = sent("anthropic", &with_image("claude-sonnet-4", true)).await;
+    let results = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["content"].as_array().unwrap());
+    let with_blocks = results.filter(|block| block["type"] == "tool_result" && block["content"].is_array());
+    assert_eq!(with_blocks.count(), 1);
 }

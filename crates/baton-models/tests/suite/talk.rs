@@ -95,7 +95,7 @@ impl Talk {
 }
 
 fn picture_and_file() -> Vec<Part> {
-    let image = |source| Part::Image(Image { source, media_type: "image/png".into() });
+    let image = |source| Part::Image(Image { source, media_type: "image/png".into(), name: None });
     vec![
         Part::text("What is this?"),
         image(ImageSource::Base64("aGk=".into())),
@@ -133,12 +133,7 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
 
 fn result(id: &str, content: &str) -> ChatMessage {
     let call_id = ToolCallId::parse(id).unwrap();
-    ChatMessage::Tool(ToolResult {
-        call_id,
-        name: "search_docs".into(),
-        content: content.into(),
-        failed: false,
-    })
+    ChatMessage::Tool(ToolResult::text(call_id, "search_docs", content, false))
 }
 
 fn orphan() -> ChatMessage {

@@ -6,6 +6,7 @@ use super::Move;
 use super::destination::{Destination, best, description, destinations};
 use super::own;
 use super::passing::was_handed_over;
+use super::query;
 use super::situation::Situation;
 use super::words::telling;
 
@@ -48,12 +49,12 @@ fn known(situation: &Situation<'_>) -> Vec<Destination> {
     let allowed = tools.iter().find_map(|(name, parameter, path)| {
         situation.tool(name)?.parameters["properties"][*parameter].pointer(path)
     });
-    destinations(allowed.unwrap_or(&Value::Null), &lines, &situation.question)
+    destinations(allowed.unwrap_or(&Value::Null), &lines, &query::standalone(situation))
 }
 
 fn call(situation: &Situation<'_>, specialist: Option<&str>) -> Option<Move> {
     let tool = situation.tool("call_agent").filter(|tool| !situation.has_called(&tool.name))?;
-    let mut arguments = json!({ "mission": situation.question });
+    let mut arguments = json!({ "mission": query::standalone(situation) });
     if let Some(specialist) = specialist {
         arguments["specialist"] = specialist.into();
     }
@@ -63,7 +64,7 @@ fn call(situation: &Situation<'_>, specialist: Option<&str>) -> Option<Move> {
 fn delegate(situation: &Situation<'_>, to: &[Destination]) -> Option<Move> {
     let tool = situation.tool("delegate").filter(|tool| !situation.has_called(&tool.name))?;
     let agents: Vec<&str> = to.iter().take(MOST).map(|destination| destination.name.as_str()).collect();
-    let arguments = json!({ "agents": agents, "message": situation.question });
+    let arguments = json!({ "agents": agents, "message": query::standalone(situation) });
     Some(Move::Call { tool: tool.name.clone(), arguments })
 }
 

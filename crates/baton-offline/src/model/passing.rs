@@ -43,7 +43,33 @@ pub(super) fn transfer(situation: &Situation<'_>) -> Option<Move> {
     if words.len() < enough(situation) {
         return None;
     }
-    Some(Move::Call { tool: tool.name.clone(), arguments: json!({ "reason": reason(&words) }) })
+    let mut arguments = json!({ "reason": reason(&words) });
+    if let Some(announcement) = announcement(tool) {
+        arguments["announcement"] = announcement.into();
+    }
+    Some(Move::Call { tool: tool.name.clone(), arguments })
+}
+
+/// What the person is told before they talk to somebody else (K7): who that is and, if its description begins with a verb, what it
+/// does. Only where the tool takes it.
+fn announcement(tool: &ToolSpec) -> Option<String> {
+    tool.parameters["properties"].get("announcement")?;
+    let (name, rest) =
+        tool.description.strip_prefix("Passes the conversation to ")?.split_once(", who then")?;
+    let does = rest.split_once(". ").and_then(|(_, description)| doing(description));
+    let does = does.map(|does| format!(", who {does}")).unwrap_or_default();
+    // A name of several words is that of a role.
+    let our = if name.contains(' ') { "our " } else { "" };
+    Some(format!("I'll connect you with {our}{name}{does}."))
+}
+
+/// "Builds a skill together with the person: asks …" as "builds a skill together with you".
+fn doing(description: &str) -> Option<String> {
+    let clause = description.split([':', '.', ';', ',']).next()?.trim();
+    let (verb, rest) = clause.split_once(' ')?;
+    let is_verb = verb.starts_with(char::is_uppercase) && verb.ends_with('s') && !verb.ends_with("ss");
+    let rest = rest.replace("the person", "you").replace("the user", "you");
+    is_verb.then(|| format!("{} {rest}", verb.to_lowercase()))
 }
 
 /// How many words must speak for a transfer: two, or one if the agent could do nothing else. Whoever has just been given the

@@ -70,6 +70,15 @@ impl<'a> Situation<'a> {
         self.request.tools.iter().find(|tool| tool.name == name).copied()
     }
 
+    /// What was asked before, the newest first.
+    pub(super) fn earlier_questions(&self) -> impl Iterator<Item = String> + '_ {
+        let earlier = self.request.messages.iter().filter(|message| is_user(message)).filter_map(question);
+        let mut earlier: Vec<String> = earlier.collect();
+        earlier.reverse();
+        let newest = earlier.iter().position(|one| *one == self.question).map_or(0, |at| at + 1);
+        earlier.into_iter().skip(newest)
+    }
+
     pub(super) fn has_called(&self, name: &str) -> bool {
         self.done.iter().any(|done| done.result.name == name)
     }

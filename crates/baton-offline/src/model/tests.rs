@@ -75,7 +75,7 @@ impl Turn {
         let (name, arguments) = (tool.to_owned(), arguments.to_string());
         let call = ToolCall { id: call_id.clone(), name: name.clone(), arguments, signature: None };
         self.messages.push(ChatMessage::Assistant(Reply { calls: vec![call], ..Reply::default() }));
-        self.messages.push(ChatMessage::Tool(ToolResult { call_id, name, content: content.into(), failed }));
+        self.messages.push(ChatMessage::Tool(ToolResult::text(call_id, name, content, failed)));
         self
     }
 

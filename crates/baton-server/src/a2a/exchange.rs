@@ -47,7 +47,7 @@ impl FromRequestParts<App> for Exchange {
         let caller = Caller::from_request_parts(parts, app).await?;
         let trace = Trace::from_request_parts(parts, app).await?;
         let agent = match path_param(parts, app, "agent").await {
-            Some(name) => Some(named::agent(app, &caller, &name)?),
+            Some(name) => Some(named::newest_agent(app, &caller, &name).await?),
             None => None,
         };
         Ok(Self {

@@ -78,7 +78,7 @@ async fn one(exchange: &Exchange, thread: ThreadId, part: A2aPart) -> A2aResult<
         (Content::Text(text), _) => PartView::Text { text },
         (Content::Data(data), _) => PartView::Data { data },
         (Content::Bytes(bytes), Some(media_type)) => {
-            PartView::Image { data: Some(STANDARD.encode(bytes)), uri: None, media_type }
+            PartView::Image { data: Some(STANDARD.encode(bytes)), uri: None, media_type, name: filename }
         }
         (Content::Bytes(bytes), None) => store(exchange, thread, filename, media_type, bytes).await?,
         (Content::Uri(uri), image) => linked(exchange, uri, filename, media_type, image),
@@ -133,7 +133,7 @@ fn linked(
         return PartView::File { name, uri: own.to_owned(), media_type };
     }
     if let Some(media_type) = image {
-        return PartView::Image { data: None, uri: Some(uri), media_type };
+        return PartView::Image { data: None, uri: Some(uri), media_type, name: filename };
     }
     let name = filename.map(|name| format!("{} ", artifact::clean_name(&name))).unwrap_or_default();
     let kind = media_type.map(|kind| format!("({kind}) ")).unwrap_or_default();
@@ -149,12 +149,12 @@ fn outgoing_part(part: &Part, base: Option<&str>) -> A2aPart {
     match part {
         Part::Text { text } => A2aPart::text(text.as_str()),
         Part::Data { data } => A2aPart::data(data.clone()),
-        Part::Image(Image { source, media_type }) => {
+        Part::Image(Image { source, media_type, name }) => {
             let content = match source {
                 ImageSource::Base64(encoded) => Content::Bytes(STANDARD.decode(encoded).unwrap_or_default()),
                 ImageSource::Uri(uri) => Content::Uri(absolute(base, uri)),
             };
-            A2aPart { media_type: Some(media_type.clone()), ..A2aPart::new(content) }
+            A2aPart { filename: name.clone(), media_type: Some(media_type.clone()), ..A2aPart::new(content) }
         }
         Part::File { name, uri, media_type } => A2aPart {
             filename: Some(name.clone()),

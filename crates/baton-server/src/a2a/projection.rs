@@ -132,10 +132,10 @@ impl TaskProjection {
                 self.sent.remove(message_id).map(|_| self.chunk(*message_id, "", false, false))
             }
             EventKind::Status { text } => Some(self.working(event, Some((text.clone(), Metadata::new())))),
-            EventKind::Progress { state, label, step, total } => {
-                let progress = json!({ "state": state, "label": label, "step": step, "total": total });
-                let metadata = Metadata::from_iter([("progress".to_owned(), progress)]);
-                Some(self.working(event, Some((format!("Step {step} of {total}: {label}"), metadata))))
+            EventKind::Progress(progress) => {
+                let metadata = Metadata::from_iter([("progress".to_owned(), json!(progress))]);
+                let text = format!("Step {} of {}: {}", progress.step, progress.total, progress.label);
+                Some(self.working(event, Some((text, metadata))))
             }
             EventKind::Handoff(handoff) => {
                 let phase = json!({ "phase": handoff.phase, "from": handoff.from, "to": handoff.to });

@@ -3,7 +3,7 @@
 use baton_a2a::card::Skill;
 use baton_a2a::extension::{ExtensionParams, HandoffCapability, OrchestrationCapability};
 use baton_core::AgentName;
-use baton_core::agent::{Agent, Strategy};
+use baton_core::agent::Agent;
 use baton_engine::Agents;
 
 /// The skill of the agent itself.
@@ -73,14 +73,10 @@ fn capability(agent: &Agent) -> HandoffCapability {
 }
 
 fn orchestration(agent: &Agent) -> OrchestrationCapability {
-    let strategies = match agent.delegation.strategy {
-        Strategy::FirstSuccess => vec!["parallel", "sequential", "first_success"],
-        _ => vec!["parallel", "sequential"],
-    };
     OrchestrationCapability {
         can_orchestrate: !agent.agents.is_empty(),
         can_be_orchestrated: agent.can_be_orchestrated,
-        strategies: strategies.into_iter().map(str::to_owned).collect(),
+        strategies: agent.delegation.strategies.iter().map(|strategy| strategy.word().to_owned()).collect(),
         max_concurrent_delegations: agent.delegation.max_concurrent,
     }
 }

@@ -296,13 +296,12 @@ fn question_parts(chain: &Chain, history: &[Message]) -> Vec<Part> {
 fn handoff_part(handoff: &HandoffSession, chain: &Chain) -> HandoffPart {
     let thread_id = context_id(chain);
     if handoff.state.is_open() {
-        let ends = handoff.expires_at.map(|end| end.duration_since(handoff.started_at).as_secs());
         return HandoffPart::Accept(HandoffAccept {
             thread_id,
             source_agent_id: handoff.source_agent_id.to_string(),
             target_agent_id: handoff.target_agent_id.to_string(),
             accepted: true,
-            estimated_duration_seconds: ends.and_then(|seconds| u64::try_from(seconds).ok()),
+            estimated_duration_seconds: handoff.notes.estimated_seconds,
         });
     }
     let outcome = match handoff.state {

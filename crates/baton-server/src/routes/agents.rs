@@ -67,8 +67,8 @@ async fn get_agent(
     caller: Caller,
     Segment(name): Segment,
 ) -> ApiResult<Json<AgentDetail>> {
+    let agent = named::newest_agent(&app, &caller, &name).await?;
     let roster = newest(&app, &caller);
-    let agent = named::agent(&app, &caller, &name)?;
     let root = &app.engine.parts.extensions.work_dir;
     let diagnostics = roster.problems_of(&agent.name).map(|problem| DiagnosticView::of(problem, root));
     Ok(Json(AgentDetail {
@@ -93,7 +93,7 @@ async fn get_card(
     Segment(name): Segment,
     headers: HeaderMap,
 ) -> ApiResult<Json<serde_json::Value>> {
-    let agent = named::agent(&app, &caller, &name)?;
+    let agent = named::newest_agent(&app, &caller, &name).await?;
     Ok(Json(a2a::native_card(&app, &caller, &agent, &headers)))
 }
 
@@ -117,7 +117,7 @@ async fn get_prompt(
     Segment(name): Segment,
     Params(params): Params<PromptParams>,
 ) -> ApiResult<Json<PromptView>> {
-    let agent = named::agent(&app, &caller, &name)?;
+    let agent = named::newest_agent(&app, &caller, &name).await?;
     let giver = params.from.as_ref().map(|from| named::agent(&app, &caller, from.as_str())).transpose()?;
     let from = giver.as_ref().map(|giver| (&giver.name, params.via.unwrap_or(Via::Call)));
     let message = params.message.as_deref().unwrap_or(SOMETHING);

@@ -36,6 +36,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(show_handoff, start::start_handoff, exit_handoff))
         .routes(routes!(return_handoff))
         .routes(routes!(resume_handoff))
+        .routes(routes!(history::list_resumable))
         .routes(routes!(history::list_handoffs))
         .routes(routes!(history::discard_handoff))
 }

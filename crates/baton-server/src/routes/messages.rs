@@ -126,7 +126,7 @@ pub async fn submit(
     let input = resolve(app, caller, thread, content.0).await?;
     let overrides = Overrides { is_named: agent.is_some(), ..Overrides::default() };
     let (agent, entry) = match agent {
-        Some(name) => (named::agent(app, caller, &name)?.name.clone(), None),
+        Some(name) => (named::newest_agent(app, caller, &name).await?.name.clone(), None),
         None => app.first_agent(caller, &parts_to_text(&input, IncludedParts::Text)).map_err(|error| {
             tracing::error!(error, "no agent can answer");
             Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")

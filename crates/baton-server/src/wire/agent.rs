@@ -53,6 +53,11 @@ pub struct AgentView {
     pub holds_threads: bool,
     /// May be used by other agents.
     pub can_be_orchestrated: bool,
+    /// Whether users see that it takes part. Absent if its file does not say: they see the holder of a thread, and sub-agents as
+    /// `stream_sub_agent_events` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub visible: Option<bool>,
     /// Buttons that its file offers after an answer.
     pub handoffs: Vec<ButtonView>,
     /// Names and patterns of the tools that it may use, as its file writes them.
@@ -107,6 +112,7 @@ impl AgentView {
             badge: BadgeView::from(&agent.badge),
             holds_threads: accepts.is_some(),
             can_be_orchestrated: agent.can_be_orchestrated,
+            visible: agent.visible,
             handoffs: agent.handoffs.iter().map(Into::into).collect(),
             tools: agent.tools.allow.iter().map(|pattern| pattern.as_str().to_owned()).collect(),
             related: related(agent, graph),

@@ -32,6 +32,9 @@ pub enum PartView {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
         media_type: String,
+        /// What its file is called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
     },
     /// An artifact of the same thread.
     File {
@@ -48,6 +51,7 @@ pub enum PartView {
 /// Written by hand, because it says more than the type: that an image has one of two fields, and that nothing else is taken.
 impl PartialSchema for PartView {
     fn schema() -> RefOr<Schema> {
+        let called = || text("What its file is called.");
         let kind = || text("`image/png` and the like.");
         let linked = text("An address on the web, or that of an artifact of the same thread.");
         let image = part("image", "A picture, as it is.").field("data", text("The bytes, in base64."));
@@ -59,8 +63,8 @@ impl PartialSchema for PartView {
         OneOfBuilder::new()
             .description(Some("One piece of a message."))
             .item(part("text", "Words.").field("text", text("What is said.")))
-            .item(image.field("media_type", kind()))
-            .item(elsewhere.field("media_type", kind()))
+            .item(image.field("media_type", kind()).property("name", called()))
+            .item(elsewhere.field("media_type", kind()).property("name", called()))
             .item(file.property("media_type", text("What it is.")))
             .item(
                 part("data", "Any JSON.")
@@ -98,11 +102,11 @@ impl From<Part> for PartView {
     fn from(part: Part) -> Self {
         match part {
             Part::Text { text } => Self::Text { text },
-            Part::Image(Image { source: ImageSource::Base64(data), media_type }) => {
-                Self::Image { data: Some(data), uri: None, media_type }
+            Part::Image(Image { source: ImageSource::Base64(data), media_type, name }) => {
+                Self::Image { data: Some(data), uri: None, media_type, name }
             }
-            Part::Image(Image { source: ImageSource::Uri(uri), media_type }) => {
-                Self::Image { data: None, uri: Some(uri), media_type }
+            Part::Image(Image { source: ImageSource::Uri(uri), media_type, name }) => {
+                Self::Image { data: None, uri: Some(uri), media_type, name }
             }
             Part::File { name, uri, media_type } => Self::File { name, uri, media_type },
             Part::Data { data } => Self::Data { data },
@@ -117,13 +121,13 @@ impl TryFrom<PartView> for Part {
     fn try_from(part: PartView) -> Result<Self, Self::Error> {
         Ok(match part {
             PartView::Text { text } => Self::Text { text },
-            PartView::Image { data, uri, media_type } => {
+            PartView::Image { data, uri, media_type, name } => {
                 let source = match (data, uri) {
                     (Some(data), None) => ImageSource::Base64(data),
                     (None, Some(uri)) => ImageSource::Uri(uri),
                     _ => return Err(parts::ONE_SOURCE),
                 };
-                Self::Image(Image { source, media_type })
+                Self::Image(Image { source, media_type, name })
             }
             PartView::File { name, uri, media_type } => Self::File { name, uri, media_type },
             PartView::Data { data } => Self::Data { data },
@@ -195,10 +199,15 @@ mod tests {
     fn parts_are_the_same_on_the_wire_as_in_the_core() {
         let parts = [
             Part::text("hi"),
-            Part::Image(Image { source: ImageSource::Base64("aGk=".into()), media_type: "image/png".into() }),
+            Part::Image(Image {
+                source: ImageSource::Base64("aGk=".into()),
+                media_type: "image/png".into(),
+                name: None,
+            }),
             Part::Image(Image {
                 source: ImageSource::Uri("https://x/y".into()),
                 media_type: "image/png".into(),
+                name: Some("y".into()),
             }),
             Part::File { name: "a".into(), uri: "/api/v1/artifacts/1".into(), media_type: None },
             Part::Data { data: json!({ "n": [1] }) },

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
+use super::message::PartView;
 use super::page::Limit;
 use super::schema::{moment, words};
 use super::session::SessionView;
@@ -161,6 +162,8 @@ pub struct RunDetail {
     pub value: Option<Value>,
     /// Members of a team that did not agree with it.
     pub dissent: Vec<DissentView>,
+    /// The images and files of the answer, with their download addresses.
+    pub files: Vec<PartView>,
     /// The results of the agents that were called, in the order of the calls.
     pub results: Vec<SubAgentResult>,
     /// Who worked in it, and below whom.
@@ -193,12 +196,14 @@ impl RunDetail {
         let end = run.end.get_or_insert_default();
         let (answer, value) = (end.answer.take(), end.value.take());
         let dissent = std::mem::take(&mut end.dissent).into_iter();
+        let files = std::mem::take(&mut end.files).iter().map(|file| file.to_part().into()).collect();
         Self {
             attempts: run.attempts,
             cancel: run.cancel.filter(|_| !run.status.is_final()),
             answer,
             value,
             dissent: dissent.map(|Dissent { member, reason }| DissentView { member, reason }).collect(),
+            files,
             results,
             sessions,
             run: run.into(),

@@ -1,7 +1,7 @@
 //! Threads, as the API shows them.
 
-use baton_core::agent::StateName;
 use baton_core::store::{HandoffSession, HandoffState, Hop, Thread};
+use baton_core::workflow::WorkflowProgress;
 use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
 use baton_engine::Agents;
 use baton_engine::handoff::{is_resumable, welcome_back_message};
@@ -118,8 +118,12 @@ pub struct ProgressView {
     /// The same for people.
     pub label: String,
     /// From 1.
-    pub step: usize,
-    pub total: usize,
+    pub step: u32,
+    pub total: u32,
+    /// Values that are known or were skipped. It never goes back.
+    pub answered: u32,
+    /// Values that the workflow collects in all, on the way that it takes by default.
+    pub questions: u32,
 }
 
 /// A handoff that can be taken up again.
@@ -127,6 +131,9 @@ pub struct ProgressView {
 pub struct ResumableView {
     #[schema(value_type = Uuid)]
     pub handoff_id: HandoffId,
+    /// The conversation that it belongs to.
+    #[schema(value_type = Uuid)]
+    pub thread_id: ThreadId,
     #[schema(value_type = String)]
     pub agent: AgentName,
     /// What people call that agent.
@@ -197,19 +204,11 @@ impl ThreadContext {
 impl ProgressView {
     /// Nothing where the agent or the state is gone from the files.
     pub fn of(handoff: &HandoffSession, agents: &Agents) -> Option<Self> {
-        let state = &handoff.workflow.as_ref()?.state;
         let workflow = agents.get(&handoff.target_agent_id)?.workflow.as_ref()?;
-        let name = StateName(state.clone());
-        let at = workflow.states.iter().position(|one| one.name == name)?;
-        Some(Self { state: state.clone(), label: label(state), step: at + 1, total: workflow.states.len() })
+        let progress = WorkflowProgress::of(workflow, handoff.workflow.as_ref()?)?;
+        let WorkflowProgress { state, label, step, total, answered, questions } = progress;
+        Some(Self { state, label, step, total, answered, questions })
     }
-}
-
-/// `collect_details` is "Collect details" to people.
-fn label(state: &str) -> String {
-    let words = state.replace(['_', '-'], " ");
-    let mut chars = words.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 impl ResumableView {
@@ -224,6 +223,7 @@ impl ResumableView {
     fn of(handoff: HandoffSession, agents: &Agents) -> Self {
         Self {
             handoff_id: handoff.handoff_id,
+            thread_id: handoff.thread_id,
             display_name: called(&handoff.target_agent_id, agents),
             progress: ProgressView::of(&handoff, agents),
             message: welcome_back_message(agents, &handoff),

@@ -1,5 +1,6 @@
 //! Files: sent, found again, and harmless.
 
+use baton_core::ProducedFile;
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use reqwest::Response;
@@ -245,7 +246,10 @@ async fn messages_refer_to_files_of_their_thread_only() {
         kept[1],
         json!({ "type": "file", "name": "notes.txt", "uri": file["uri"], "media_type": "text/plain" })
     );
-    assert_eq!(kept[2], json!({ "type": "image", "data": "iVBORw==", "media_type": "image/png" }));
+    assert_eq!(
+        kept[2],
+        json!({ "type": "image", "data": "iVBORw==", "media_type": "image/png", "name": "dot.png" })
+    );
     assert_eq!(kept[3]["uri"], "https://example.com/a.png");
     assert_eq!(kept[4], json!({ "type": "data", "data": { "n": 1 } }));
     for (uri, field) in [
@@ -284,5 +288,61 @@ async fn the_files_of_a_thread_are_listed_newest_first() {
     assert!(listed["data"][0].get("run_id").is_none());
     let bob = site.person("acme", "bob", &["user"]).await;
     assert_eq!(bob.refused(Method::GET, &path).await["code"], "thread_not_found");
+    site.end().await;
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and so on";
+
+/// A model that draws, and passes a page off as an image.
+pub fn drawing() -> Scripted {
+    let page = ProducedFile::new(*b"<!doctype html><script>alert(1)</script>").claimed("image/png");
+    let turn = ScriptedTurn::text("A chart.").make(ProducedFile::new(PNG).named("chart.png"));
+    Scripted::default().script("assistant", vec![turn.make(page.named("page.png")); 3])
+}
+
+/// D8: images and files of an answer are parts of its message and of the run, and come with the events; each can be downloaded by
+/// its user alone, never as something that a browser runs, and is deleted with its thread.
+#[tokio::test]
+async fn d8_files_of_an_answer_are_parts_events_and_downloads() {
+    let site = Plan::new(&drawing()).required().start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let thread = new_thread();
+    let said = ada.ask(&thread, "Draw it").await;
+    let run = ada.see(&format!("/api/v1/runs?thread_id={thread}")).await["data"][0]["run_id"].clone();
+    let run = run.as_str().unwrap();
+    let messages = ada.see(&format!("/api/v1/threads/{thread}/messages")).await;
+    let answer = messages["data"].as_array().unwrap().iter().find(|one| one["role"] == "assistant").unwrap();
+    let parts = answer["parts"].as_array().unwrap();
+    assert_eq!(parts[0], json!({ "type": "text", "text": "A chart." }), "{said}");
+    let (image, page) = (&parts[1], &parts[2]);
+    assert_eq!((&image["type"], &image["media_type"]), (&json!("image"), &json!("image/png")));
+    assert_eq!(image["name"], "chart.png");
+    assert_eq!(
+        (&page["type"], &page["media_type"]),
+        (&json!("file"), &json!("text/html")),
+        "its content decides"
+    );
+    let detail = ada.see(&format!("/api/v1/runs/{run}")).await;
+    assert_eq!(detail["files"], json!([image, page]));
+    let stream = ada.request(Method::GET, &format!("/api/v1/runs/{run}/events"));
+    let events = stream.header("accept", "text/event-stream").send().await.unwrap().text().await.unwrap();
+    let files = events.lines().find(|line| line.contains("baton.files")).expect("an event");
+    let event: Value = serde_json::from_str(files.strip_prefix("data: ").unwrap_or(files)).unwrap();
+    let content = json!({ "message_id": answer["message_id"], "parts": [image, page] });
+    assert_eq!((&event["type"], &event["content"]), (&json!("ACTIVITY_SNAPSHOT"), &content));
+    let listed = ada.see(&format!("/api/v1/threads/{thread}/artifacts")).await;
+    assert_eq!(listed["data"].as_array().unwrap().len(), 2);
+    assert_eq!(listed["data"][0]["run_id"], run);
+    let uri = image["uri"].as_str().unwrap();
+    assert_eq!(ada.get(uri).await.bytes().await.unwrap(), PNG);
+    let found = ada.get(page["uri"].as_str().unwrap()).await;
+    assert!(found.headers()["content-disposition"].to_str().unwrap().starts_with("attachment; "));
+    assert_eq!(found.headers()["x-content-type-options"], "nosniff");
+    for (tenant, user) in [("acme", "bob"), ("other", "ada")] {
+        let stranger = site.person(tenant, user, &["user"]).await;
+        assert_eq!(stranger.get(uri).await.status(), 404, "{tenant}/{user}");
+    }
+    assert_eq!(ada.delete(&format!("/api/v1/threads/{thread}")).await.status(), 204);
+    assert_eq!(ada.get(uri).await.status(), 404, "it goes with its thread");
     site.end().await;
 }

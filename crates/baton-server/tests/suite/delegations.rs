@@ -15,9 +15,12 @@ use crate::site::{LONG, Plan, Site, memory};
 
 const THREAD: &str = "550e8400-e29b-41d4-a716-446655440000";
 
+/// A race is allowed only if the file says so.
+const ASSISTANT: &str = "---\ndescription: Helps.\ndelegation: {strategies: [parallel, sequential, first_success]}\n---\nYou help.\n";
+
 fn plan(model: &Scripted) -> Plan {
     Plan::new(model)
-        .agent("assistant", "---\ndescription: Helps.\n---\nYou help.\n")
+        .agent("assistant", ASSISTANT)
         .agent("docs", "---\ndescription: Knows documents.\n---\nYou know.\n")
         .agent("web", "---\ndescription: Knows the web.\n---\nYou search.\n")
         .agent("hermit", "---\ndescription: Alone.\ncan_be_orchestrated: false\n---\nYou hide.\n")

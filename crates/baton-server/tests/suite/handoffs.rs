@@ -154,7 +154,10 @@ async fn c_4_c_7_a_thread_is_given_away_and_everybody_can_see_to_whom() {
         ("artifacts_created", json!([])),
         ("workflow_state", json!("ask_name")),
         ("handoff_metadata", json!({ "ticket": 7 })),
-        ("progress", json!({ "state": "ask_name", "label": "Ask name", "step": 1, "total": 3 })),
+        (
+            "progress",
+            json!({ "state": "ask_name", "label": "Ask name", "step": 1, "total": 3, "answered": 0, "questions": 1 }),
+        ),
     ] {
         assert_eq!(session[name], value, "{name}");
     }

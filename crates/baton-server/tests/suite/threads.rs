@@ -312,15 +312,19 @@ async fn threads_in_lists_show_the_progress_of_their_handoffs() {
             change(&site, HandoffSession { state: HandoffState::Cancelled, ..handoff }).await;
         }
     }
-    let progress = |state: &str, label: &str, step: u64| {
-        Some(json!({ "state": state, "label": label, "step": step, "total": 3 }))
+    // A value that was passed without an answer is no question any more.
+    let progress = |state: &str, label: &str, step: u64, questions: u64| {
+        let answered = 0;
+        Some(json!({
+            "state": state, "label": label, "step": step, "total": 3, "answered": answered, "questions": questions
+        }))
     };
     let expected = [
-        (&first, true, progress("ask_name", "Ask name", 1)),
+        (&first, true, progress("ask_name", "Ask name", 1, 1)),
         (&without_steps, true, None),
         (&ended, false, None),
         (&never, false, None),
-        (&checked, true, progress("check", "Check", 3)),
+        (&checked, true, progress("check", "Check", 3, 0)),
     ];
     for path in ["/api/v1/threads", "/api/v1/threads?q=hello"] {
         let list = ada.see(path).await;
@@ -334,7 +338,7 @@ async fn threads_in_lists_show_the_progress_of_their_handoffs() {
     let path = format!("/api/v1/threads/{checked}");
     let request = ada.request(Method::PATCH, &path).json(&json!({ "title": "Skills" }));
     let renamed = body(request.send().await.unwrap(), "patch", "/api/v1/threads/{thread_id}").await;
-    assert_eq!(renamed.get("progress"), progress("check", "Check", 3).as_ref());
+    assert_eq!(renamed.get("progress"), progress("check", "Check", 3, 0).as_ref());
     site.end().await;
 }
 
@@ -355,7 +359,7 @@ async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after()
         (&json!(true), &json!("maker"))
     );
     assert_eq!(context["current_active_agent"], "maker");
-    let progress = json!({ "state": "write_it", "label": "Write it", "step": 2, "total": 3 });
+    let progress = json!({ "state": "write_it", "label": "Write it", "step": 2, "total": 3, "answered": 0, "questions": 0 });
     assert_eq!(context["progress"], progress);
     assert_eq!(ada.see("/api/v1/threads").await["data"][0]["is_handoff_active"], true);
     let handoff = change(&site, HandoffSession { state: HandoffState::Cancelled, ..handoff }).await;

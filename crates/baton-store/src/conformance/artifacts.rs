@@ -1,11 +1,13 @@
 //! Files.
 
-use baton_core::store::Artifact;
+use std::sync::Arc;
+
+use baton_core::store::{Append, Artifact, Claim, NewArtifact, RunStatus};
 use baton_core::{Store, StoreError, ThreadId};
 use uuid::Uuid;
 
 use super::belongings::{artifact, fill};
-use super::fixture::{LEASE, TestWorker, a_moment, in_seconds, new_run, now, run_id, tenant, user};
+use super::fixture::{LEASE, TestWorker, a_moment, ended, in_seconds, new_run, now, run_id, tenant, user};
 
 /// Every byte of them, the newest first.
 pub async fn files_come_back_as_they_were(store: &dyn Store) {
@@ -73,4 +75,46 @@ pub async fn a_thread_may_begin_with_a_file(store: &dyn Store) {
     assert_eq!(tenant.accept(run.clone()).await.unwrap().behind, None);
     assert_eq!(TestWorker::claim(&tenant, thread, LEASE).await.run, run.run_id);
     put(Artifact { run_id: Some(run.run_id), ..new() }, Some("ada")).await.unwrap();
+}
+
+/// D8: files are stored with the append that refers to them, once if it is repeated, and never for a lost claim. They count as
+/// stored bytes and are deleted with their thread.
+pub async fn d8_files_of_a_run_come_with_its_append(store: &dyn Store) {
+    let mut worker = TestWorker::start(store).await;
+    let thread = worker.thread;
+    let before = worker.tenant.stored_bytes(None).await.unwrap();
+    let bytes: Arc<[u8]> = (0..=255).cycle().take(100_000).collect();
+    let new = |name: &str| NewArtifact {
+        artifact: Artifact {
+            artifact_id: Uuid::now_v7(),
+            // The claim decides, not what the artifact says.
+            thread_id: ThreadId::random(),
+            run_id: None,
+            name: name.to_owned(),
+            media_type: "image/png".to_owned(),
+            size: 0,
+            created_at: now(),
+        },
+        bytes: Arc::clone(&bytes),
+    };
+    let (chart, other) = (new("chart.png"), new("other.png"));
+    let append = Append { artifacts: vec![chart.clone(), other], ..Append::default() };
+    worker.append(append.clone()).await;
+    let again = Append { number: 1, ..append };
+    worker.tenant.append(&worker.claimed.claim, Arc::new(again)).await.unwrap();
+    let (kept, found) = worker.tenant.artifact(chart.artifact.artifact_id).await.unwrap();
+    let expected =
+        Artifact { thread_id: thread, run_id: Some(worker.run), size: 100_000, ..chart.artifact.clone() };
+    assert_eq!(kept, expected);
+    assert!(*found == *bytes);
+    assert_eq!(worker.tenant.artifacts(thread).await.unwrap().len(), 2);
+    assert_eq!(worker.tenant.stored_bytes(None).await.unwrap(), before + 200_000);
+    let lost = Claim { epoch: worker.claimed.claim.epoch + 1, ..worker.claimed.claim.clone() };
+    let append = Append { number: 2, artifacts: vec![new("lost.png")], ..Append::default() };
+    assert_eq!(worker.tenant.append(&lost, Arc::new(append)).await.map(drop), Err(StoreError::Fenced));
+    assert_eq!(worker.tenant.artifacts(thread).await.unwrap().len(), 2);
+    worker.append(Append { end: Some(ended(RunStatus::Completed)), ..Append::default() }).await;
+    worker.tenant.delete_thread(thread, None).await.unwrap();
+    let gone = worker.tenant.artifact(chart.artifact.artifact_id).await.map(drop);
+    assert_eq!(gone, Err(StoreError::NotFound("artifact")));
 }

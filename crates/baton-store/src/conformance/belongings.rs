@@ -14,7 +14,7 @@ use super::fixture::{
     Home, LEASE, TestWorker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step,
     user,
 };
-use super::{push, skills};
+use super::{created_agents, push, skills};
 
 /// What [`fill`] has written.
 #[derive(Debug)]
@@ -61,6 +61,7 @@ pub(super) async fn fill(tenant: &Home<'_>) -> Owned {
     tenant.record_hop(hop(&owned)).await.unwrap();
     tenant.put_feedback(feedback(&owned)).await.unwrap();
     skills::fill(&**tenant, owned.thread).await;
+    created_agents::fill(&**tenant, owned.thread).await;
     push::fill(&**tenant, owned.run.run_id).await;
     owned
 }

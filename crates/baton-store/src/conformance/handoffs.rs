@@ -44,6 +44,27 @@ async fn to(
     tenant.update_handoff(HandoffSession { state, ..handoff.clone() }).await
 }
 
+pub async fn c_4_durations_of_completed_handoffs_are_read(store: &dyn Store) {
+    let (own, other) = (tenant(store), tenant(store));
+    let maker = agent("skill-creator");
+    for state in
+        [HandoffState::Completed, HandoffState::Cancelled, HandoffState::Completed, HandoffState::Active]
+    {
+        let handoff = own.open_handoff(new(thread_in(&*own).await)).await.unwrap();
+        let active = to(&*own, &handoff, HandoffState::Active).await.unwrap();
+        a_moment().await;
+        if state != HandoffState::Active {
+            to(&*own, &active, state).await.unwrap();
+        }
+    }
+    let lasted = own.completed_durations(&maker, 10).await.unwrap();
+    assert_eq!(lasted.len(), 2, "those that are completed");
+    assert!(lasted.iter().all(|lasted| !lasted.is_zero()), "{lasted:?}");
+    assert_eq!(own.completed_durations(&maker, 1).await.unwrap(), lasted[..1], "the newest");
+    assert!(own.completed_durations(&agent("assistant"), 10).await.unwrap().is_empty(), "of this agent");
+    assert!(other.completed_durations(&maker, 10).await.unwrap().is_empty(), "of this tenant");
+}
+
 pub async fn c_8_c_12_one_handoff_at_a_time(store: &dyn Store) {
     let tenant = tenant(store);
     let thread = thread_in(&*tenant).await;

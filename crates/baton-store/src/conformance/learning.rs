@@ -1,14 +1,14 @@
 //! What a tenant learns from its hops.
 
-use baton_core::learning::request_fingerprint;
+use baton_core::learning::{request_fingerprint, run_weight};
 use baton_core::store::HopOutcome::{Cancelled, Completed, Declined, Failed};
-use baton_core::store::{Feedback, Hop, HopKind, HopOutcome, Rating};
-use baton_core::{Store, TenantStore};
+use baton_core::store::{Feedback, Hop, HopKind, HopOutcome, NewRun, Rating};
+use baton_core::{RunId, Store, TenantStore, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::belongings::{Owned, feedback, fill, hop};
-use super::fixture::{agent, tenant, user};
+use super::fixture::{agent, new_run, tenant, user};
 
 /// Wins and tries of an agent, rounded to hundredths.
 async fn known(tenant: &dyn TenantStore, to: &str) -> (f64, f64) {
@@ -18,8 +18,15 @@ async fn known(tenant: &dyn TenantStore, to: &str) -> (f64, f64) {
     found.map_or((0.0, 0.0), |tally| (round(tally.wins), round(tally.tries)))
 }
 
+/// Of a run of its own, which counts in full.
+fn to_in_other_run(owned: &Owned, target: &str, outcome: HopOutcome) -> Hop {
+    Hop { run_id: Some(RunId::from_uuid(Uuid::now_v7())), ..to(owned, target, outcome) }
+}
+
+/// About another kind of request than the hop that came with the thread, which would share the weight of the run.
 fn to(owned: &Owned, target: &str, outcome: HopOutcome) -> Hop {
-    Hop { hop_id: Uuid::new_v4(), to: agent(target), outcome, at: Timestamp::now(), ..hop(owned) }
+    let (hop_id, query_class, at) = (Uuid::new_v4(), "contracts".to_owned(), Timestamp::now());
+    Hop { hop_id, query_class, to: agent(target), outcome, at, ..hop(owned) }
 }
 
 fn later() -> Timestamp {
@@ -33,12 +40,12 @@ pub async fn outcomes_are_counted(store: &dyn Store) {
     let before = known(&*tenant, "legal").await;
     assert_eq!(before, (0.0, 0.0));
     for outcome in [Completed, Completed, Cancelled, Failed, Declined] {
-        tenant.record_hop(to(&owned, "legal", outcome)).await.unwrap();
+        tenant.record_hop(to_in_other_run(&owned, "legal", outcome)).await.unwrap();
     }
     for kind in [HopKind::Advice, HopKind::Team, HopKind::Chain] {
-        tenant.record_hop(Hop { kind, ..to(&owned, "legal", Completed) }).await.unwrap();
+        tenant.record_hop(Hop { kind, ..to_in_other_run(&owned, "legal", Completed) }).await.unwrap();
     }
-    let cancelled = Hop { kind: HopKind::Delegation, ..to(&owned, "legal", Cancelled) };
+    let cancelled = Hop { kind: HopKind::Delegation, ..to_in_other_run(&owned, "legal", Cancelled) };
     tenant.record_hop(cancelled).await.unwrap();
     assert_eq!(known(&*tenant, "legal").await, (2.0, 5.0));
     assert!(tenant.settle_hops(later(), 100).await.unwrap() > 0);
@@ -68,6 +75,23 @@ pub async fn ratings_correct_what_was_counted(store: &dyn Store) {
     assert_eq!(known(&*tenant, "legal").await, (1.0, 1.0));
 }
 
+/// A rating changes as much as its run counted: the completed hop of a run with two counts half.
+pub async fn ratings_correct_the_share_of_a_hop(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    for outcome in [Completed, Failed] {
+        tenant.record_hop(to(&owned, "legal", outcome)).await.unwrap();
+    }
+    let cancelled = Hop { kind: HopKind::Delegation, ..to(&owned, "legal", Cancelled) };
+    tenant.record_hop(cancelled).await.unwrap();
+    tenant.record_hop(to_in_other_run(&owned, "legal", Completed)).await.unwrap();
+    tenant.settle_hops(later(), 100).await.unwrap();
+    assert_eq!(known(&*tenant, "legal").await, (1.5, 2.0));
+    let bad = |by: &str| Feedback { user_id: user(by), rating: Rating::Bad, ..feedback(&owned) };
+    tenant.put_feedback(bad("ada")).await.unwrap();
+    assert_eq!(known(&*tenant, "legal").await, (1.0, 2.0));
+}
+
 /// Who asks the same again soon was not served the first time.
 pub async fn a_repeated_request_was_not_served(store: &dyn Store) {
     let tenant = tenant(store);
@@ -88,4 +112,90 @@ pub async fn a_repeated_request_was_not_served(store: &dyn Store) {
     assert_eq!(known(&*tenant, "legal").await, (0.0, 1.0));
     tenant.settle_hops(now + SignedDuration::from_secs(1), 100).await.unwrap();
     assert_eq!(known(&*tenant, "legal").await, (0.0, 1.0));
+}
+
+/// The newest evidence counts most, whether it is settled or not: an agent that has served a hundred users well is not judged by what was
+/// before.
+pub async fn newest_evidence_counts_most(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    let now = Timestamp::now();
+    let unknown = || Some(RunId::from_uuid(Uuid::now_v7()));
+    for n in 0..220_i64 {
+        let outcome = if n < 120 { Failed } else { Completed };
+        let at = now - SignedDuration::from_secs(300 - n);
+        tenant.record_hop(Hop { run_id: unknown(), at, ..to(&owned, "legal", outcome) }).await.unwrap();
+    }
+    let (wins, tries) = known(&*tenant, "legal").await;
+    assert!((tries - 100.0).abs() < 2.0 && wins > 55.0, "{wins} of {tries}");
+    // In batches, as a server does.
+    while tenant.settle_hops(later(), 30).await.unwrap() >= 30 {}
+    assert_eq!(known(&*tenant, "legal").await, (wins, tries));
+}
+
+/// The runs of one user on one day count less and less; those of another user count in full.
+pub async fn one_user_has_a_bounded_weight(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    let round = |number: f64| (number * 100.0).round() / 100.0;
+    // The first run of the day came with the thread.
+    let expected = |runs: std::ops::RangeInclusive<u32>| round(runs.map(run_weight).sum());
+    for (by, target) in [("ada", "legal"), ("eve", "law")] {
+        for _ in 0..30 {
+            let run = NewRun { user_id: user(by), ..new_run(ThreadId::random(), "Hello") };
+            tenant.accept(run.clone()).await.unwrap();
+            let (thread_id, run_id) = (run.thread_id, Some(run.run_id));
+            tenant.record_hop(Hop { thread_id, run_id, ..to(&owned, target, Failed) }).await.unwrap();
+        }
+    }
+    let bounded = ((0.0, expected(2..=31)), (0.0, expected(1..=30)));
+    assert!(bounded.1.1 < 15.0, "{bounded:?}");
+    assert_eq!((known(&*tenant, "legal").await, known(&*tenant, "law").await), bounded);
+    tenant.settle_hops(later(), 100).await.unwrap();
+    assert_eq!((known(&*tenant, "legal").await, known(&*tenant, "law").await), bounded);
+}
+
+/// Deleting threads gives no more weight to a user: neither is anything learnt from hops that are not settled, nor does the next run count
+/// as the first one of the day.
+pub async fn deleting_threads_adds_no_weight(store: &dyn Store) {
+    let tenant = tenant(store);
+    for _ in 0..9 {
+        let owned = fill(&tenant).await;
+        tenant.record_hop(to(&owned, "legal", Failed)).await.unwrap();
+        tenant.delete_thread(owned.thread, None).await.unwrap();
+    }
+    assert_eq!(known(&*tenant, "legal").await, (0.0, 0.0));
+    let owned = fill(&tenant).await;
+    tenant.record_hop(to(&owned, "legal", Failed)).await.unwrap();
+    let (_, tries) = known(&*tenant, "legal").await;
+    assert!(0.0 < tries && tries <= 0.5, "{tries}");
+}
+
+/// A handoff that a user requests outside of a run says nothing: no agent chose its target, and it costs no model call.
+pub async fn requested_handoffs_are_not_learnt_from(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    for outcome in [Declined, Cancelled, Completed] {
+        let hop = Hop { kind: HopKind::Handoff, run_id: None, ..to(&owned, "legal", outcome) };
+        tenant.record_hop(hop).await.unwrap();
+    }
+    assert_eq!(known(&*tenant, "legal").await, (0.0, 0.0));
+    tenant.settle_hops(later(), 100).await.unwrap();
+    assert_eq!(known(&*tenant, "legal").await, (0.0, 0.0));
+}
+
+/// Ratings of old runs change nothing any more: a user cannot collect them and then change everything at once.
+pub async fn late_ratings_correct_nothing(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    let old = Timestamp::now() - SignedDuration::from_hours(30);
+    tenant.record_hop(Hop { at: old, ..to(&owned, "legal", Completed) }).await.unwrap();
+    tenant.settle_hops(later(), 100).await.unwrap();
+    let counted = known(&*tenant, "legal").await;
+    assert!(counted.0 > 0.8, "{counted:?}");
+    let rate = |by: &str| Feedback { user_id: user(by), rating: Rating::Bad, ..feedback(&owned) };
+    for by in ["ada", "bob", "eve"] {
+        tenant.put_feedback(rate(by)).await.unwrap();
+    }
+    assert_eq!(known(&*tenant, "legal").await, counted);
 }

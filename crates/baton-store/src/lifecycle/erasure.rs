@@ -162,8 +162,11 @@ const OF_USER: [&str; 3] = [
     "DELETE FROM budget_reservations WHERE tenant = $1 AND scope = 'user' AND subject = $2",
 ];
 
-/// The skills that the user saved are the tenant's, and stay.
-const RENAME_SKILLS: &str = "UPDATE skills SET user_id = $3 WHERE tenant = $1 AND user_id = $2";
+/// The skills and agents that the user saved are the tenant's, and stay.
+const RENAME_AUTHOR: [&str; 2] = [
+    "UPDATE skills SET user_id = $3 WHERE tenant = $1 AND user_id = $2",
+    "UPDATE created_agents SET user_id = $3 WHERE tenant = $1 AND user_id = $2",
+];
 
 /// Cached results of agents may repeat what the user wrote, and do not say of whom they are.
 const CACHE: &str = "DELETE FROM results WHERE tenant = $1";
@@ -179,7 +182,9 @@ async fn complete(tx: &Tx<'_>, request: &ErasureRequest) -> Result<(), StoreErro
     for sql in ACCESS.into_iter().chain(OF_USER) {
         tx.execute(sql, params![user]).await?;
     }
-    tx.execute(RENAME_SKILLS, params![user, pseudonym.as_str()]).await?;
+    for sql in RENAME_AUTHOR {
+        tx.execute(sql, params![user, pseudonym.as_str()]).await?;
+    }
     tx.execute(CACHE, &[]).await?;
     audit::forget_name(tx, user.as_str()).await?;
     tx.execute(COMPLETE, params![*erasure_id, tx.now()]).await?;

@@ -2,16 +2,18 @@
 //!
 //! Settling adds hops to the stored counts. Those that are not settled yet, at most [`MAX_UNSETTLED`], are judged when they are read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use baton_core::choice::Choice as _;
-use baton_core::learning::{Aftermath, Experience, HALF_LIFE_DAYS, Tally, is_same_request, is_win};
-use baton_core::store::HopKind;
+use baton_core::learning::{
+    Aftermath, Experience, HALF_LIFE_DAYS, Tally, add_evidence, is_same_request, is_win,
+};
+use baton_core::store::{HopKind, micros};
 use baton_core::{AgentName, RunId, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::read_outcome;
+use super::{read_outcome, weights};
 use crate::feedback;
 use crate::tx::Tx;
 use crate::value::{Row, params, row_values};
@@ -27,12 +29,17 @@ const MICRO: f64 = 1_000_000.0;
 /// Half-lives after which evidence is deleted: less than a thousandth is left.
 const KEPT_HALF_LIVES: f64 = 10.0;
 
-/// Kind of request and agent.
-type Key = (String, String);
+/// Ratings correct what was counted until this long after the hop, in microseconds. What the ratings of a user can change at once is then
+/// bounded by what one day of their runs weighs.
+const CORRECTION_WINDOW: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// Evidence about agents, by kind of request.
+type Known = BTreeMap<String, BTreeMap<String, Tally>>;
 
 /// A hop from which something can be learnt.
 pub(super) struct Lesson {
-    key: Key,
+    class: String,
+    agent: String,
     kind: HopKind,
     outcome: i64,
     cost_nanos: i64,
@@ -42,18 +49,29 @@ pub(super) struct Lesson {
 }
 
 impl Lesson {
-    /// From the columns of a hop as it is settled.
-    pub(super) fn read(row: &Row) -> Result<Option<Self>, StoreError> {
-        let Some(kind) = HopKind::parse(row.text(0)?) else { return Ok(None) };
+    /// From the columns of a hop as it is settled. `None` for a handoff that was requested outside of a run: no agent chose its target,
+    /// and requests that call no model could be repeated at will.
+    fn read(row: &Row) -> Result<Option<Self>, StoreError> {
+        let run: Uuid = row.parse(4)?;
+        let Some(kind) = HopKind::parse(row.text(0)?).filter(|_| !run.is_nil()) else { return Ok(None) };
         Ok(Some(Self {
-            key: (row.text(3)?.to_owned(), row.text(2)?.to_owned()),
+            class: row.text(3)?.to_owned(),
+            agent: row.text(2)?.to_owned(),
             kind,
-            run: row.parse(4)?,
+            run,
             outcome: row.int(5)?,
             cost_nanos: row.int(7)?,
             at: row.int(8)?,
             request: row.int(9)?.cast_unsigned(),
         }))
+    }
+
+    /// In the order of time.
+    pub(super) fn read_all(rows: &[Row]) -> Result<Vec<Self>, StoreError> {
+        let lessons = rows.iter().filter_map(|row| Self::read(row).transpose());
+        let mut lessons: Vec<Self> = lessons.collect::<Result<_, _>>()?;
+        lessons.sort_by_key(|lesson| (lesson.at, lesson.run));
+        Ok(lessons)
     }
 
     fn tally(&self, aftermath: Aftermath) -> Result<Option<Tally>, StoreError> {
@@ -107,26 +125,33 @@ impl Requests {
     }
 }
 
-/// Evidence of hops, by kind of request and agent.
-pub(super) async fn tallies(
+/// Adds the evidence of `lessons`, which are in the order of time.
+async fn learn(
     tx: &Tx<'_>,
+    known: &mut Known,
     lessons: &[Lesson],
     requests: &Requests,
-) -> Result<BTreeMap<Key, Tally>, StoreError> {
-    let ratings = feedback::of_runs(tx, lessons.iter().map(|lesson| lesson.run).collect()).await?;
-    let mut tallies: BTreeMap<Key, Tally> = BTreeMap::new();
+) -> Result<(), StoreError> {
+    let runs: BTreeSet<Uuid> = lessons.iter().map(|lesson| lesson.run).collect();
+    let (weights, ratings) = (weights::of_runs(tx, &runs).await?, feedback::of_runs(tx, runs).await?);
+    let mut counted = Vec::with_capacity(lessons.len());
+    // A run weighs the same however often it involves agents.
+    let mut hops: HashMap<(Uuid, &str), f64> = HashMap::new();
     for lesson in lessons {
         let (liked, disliked) = ratings.get(&lesson.run).copied().unwrap_or_default();
         let aftermath = Aftermath { liked, disliked, is_repeated: requests.is_repeated(lesson) };
         if let Some(tally) = lesson.tally(aftermath)? {
-            add(&mut tallies, lesson.key.clone(), tally);
+            *hops.entry((lesson.run, lesson.class.as_str())).or_default() += 1.0;
+            counted.push((lesson, tally));
         }
     }
-    Ok(tallies)
-}
-
-fn add(tallies: &mut BTreeMap<Key, Tally>, key: Key, tally: Tally) {
-    tallies.entry(key).and_modify(|sum| *sum = sum.and(tally)).or_insert(tally);
+    for (lesson, tally) in counted {
+        let weight = weights.get(&lesson.run).copied().unwrap_or(1.0);
+        let weight = weight / hops[&(lesson.run, lesson.class.as_str())];
+        let of_class = known.entry(lesson.class.clone()).or_default();
+        add_evidence(of_class, lesson.agent.clone(), tally.scaled(weight));
+    }
+    Ok(())
 }
 
 const STORED: &str =
@@ -135,8 +160,8 @@ const STORED: &str =
 const LOCKED: &str =
     "SELECT query_class, agent, tries, wins, cost_nanos, at FROM experience WHERE tenant = $1 FOR UPDATE";
 
-async fn stored(tx: &Tx<'_>, sql: &'static str) -> Result<BTreeMap<Key, Tally>, StoreError> {
-    let mut stored = BTreeMap::new();
+async fn stored(tx: &Tx<'_>, sql: &'static str) -> Result<Known, StoreError> {
+    let mut stored = Known::new();
     for row in tx.query(sql, &[]).await? {
         let tally = Tally {
             tries: to_float(row.int(2)?) / MICRO,
@@ -144,7 +169,7 @@ async fn stored(tx: &Tx<'_>, sql: &'static str) -> Result<BTreeMap<Key, Tally>, 
             cost_nanos: to_float(row.int(4)?),
             at: row.time(5)?,
         };
-        stored.insert((row.text(0)?.to_owned(), row.text(1)?.to_owned()), tally);
+        stored.entry(row.text(0)?.to_owned()).or_default().insert(row.text(1)?.to_owned(), tally);
     }
     Ok(stored)
 }
@@ -168,14 +193,18 @@ const PUT: &str = "
 const FORGET: &str = "DELETE FROM experience WHERE tenant = $1 AND at < $2";
 
 /// Adds evidence to what is stored, and deletes what is too old to matter.
-pub(super) async fn store(tx: &Tx<'_>, new: BTreeMap<Key, Tally>) -> Result<(), StoreError> {
-    if new.is_empty() {
+pub(super) async fn store(tx: &Tx<'_>, lessons: &[Lesson], requests: &Requests) -> Result<(), StoreError> {
+    if lessons.is_empty() {
         return Ok(());
     }
-    let before = stored(tx, if tx.is_postgres() { LOCKED } else { STORED }).await?;
-    let rows = new.into_iter().map(|(key, tally)| {
-        let sum = before.get(&key).map_or(tally, |before| before.and(tally));
-        let (class, agent) = key;
+    let mut known = stored(tx, if tx.is_postgres() { LOCKED } else { STORED }).await?;
+    learn(tx, &mut known, lessons, requests).await?;
+    let changed: BTreeSet<&str> = lessons.iter().map(|lesson| lesson.class.as_str()).collect();
+    let changed = known.into_iter().filter(|(class, _)| changed.contains(class.as_str()));
+    let tallies = changed.flat_map(|(class, agents)| {
+        agents.into_iter().map(move |(agent, tally)| (class.clone(), agent, tally))
+    });
+    let rows = tallies.map(|(class, agent, sum)| {
         let (tries, wins) = (to_int(sum.tries * MICRO), to_int(sum.wins * MICRO));
         row_values![class, agent, tries, wins, to_int(sum.cost_nanos), sum.at]
     });
@@ -194,23 +223,26 @@ const NEWEST: &str =
 
 pub(super) async fn experience(tx: &Tx<'_>) -> Result<Vec<Experience>, StoreError> {
     let mut known = stored(tx, STORED).await?;
-    let rows = tx.query(NEWEST, params![MAX_UNSETTLED]).await?;
-    let lessons: Vec<Lesson> =
-        rows.iter().filter_map(|row| Lesson::read(row).transpose()).collect::<Result<_, _>>()?;
-    let requests = Requests::until(tx, i64::MAX).await?;
-    for (key, tally) in tallies(tx, &lessons, &requests).await? {
-        add(&mut known, key, tally);
-    }
-    let known = known.into_iter().filter_map(|((query_class, agent), tally)| {
-        Some(Experience { query_class, agent: AgentName::parse(&agent).ok()?, tally })
+    let lessons = Lesson::read_all(&tx.query(NEWEST, params![MAX_UNSETTLED]).await?)?;
+    learn(tx, &mut known, &lessons, &Requests::until(tx, i64::MAX).await?).await?;
+    let known = known.into_iter().flat_map(|(query_class, agents)| {
+        agents.into_iter().filter_map(move |(agent, tally)| {
+            Some(Experience {
+                query_class: query_class.clone(),
+                agent: AgentName::parse(&agent).ok()?,
+                tally,
+            })
+        })
     });
     Ok(known.collect())
 }
 
-const SETTLED_LESSONS: &str = "SELECT query_class, target, count(*)
+/// Hops of a run that count, as `is_win` says, and how many of them were completed. Outcome 1 is completed, 2 is cancelled.
+const SETTLED_LESSONS: &str =
+    "SELECT query_class, target, count(*), sum(CASE WHEN outcome = 1 THEN 1 ELSE 0 END)
     FROM hops
-    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3 AND settled = 1 AND outcome = 1
-        AND kind <> 'chain' AND kind <> 'advice' AND kind <> 'team'
+    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3 AND settled = 1 AND at >= $4
+        AND kind <> 'chain' AND kind <> 'advice' AND kind <> 'team' AND (kind <> 'delegation' OR outcome <> 2)
     GROUP BY query_class, target";
 
 /// `$4` wins more or less, never below 0 or above the tries.
@@ -223,12 +255,20 @@ const CORRECT: &str = "
     END
     WHERE tenant = $1 AND query_class = $2 AND agent = $3";
 
-/// Corrects the evidence of settled hops after the first or last bad rating of their run. `wins` is 1 or -1.
-pub(crate) async fn correct(tx: &Tx<'_>, thread: u64, run: RunId, wins: i64) -> Result<(), StoreError> {
-    let lessons = tx.query(SETTLED_LESSONS, params![thread, run]).await?;
+/// Corrects the evidence of settled hops after the first or last bad rating of their run, by as much as the run weighs. `wins` is 1
+/// or -1.
+pub(crate) async fn correct(tx: &Tx<'_>, thread: u64, run: RunId, wins: f64) -> Result<(), StoreError> {
+    let since = micros(tx.now()).saturating_sub(CORRECTION_WINDOW);
+    let lessons = tx.query(SETTLED_LESSONS, params![thread, run, since]).await?;
+    let weight = weights::of_runs(tx, &BTreeSet::from([run.as_uuid()])).await?;
+    let weight = weight.get(&run.as_uuid()).copied().unwrap_or(1.0);
+    let mut hops: HashMap<&str, f64> = HashMap::new();
+    for row in &lessons {
+        *hops.entry(row.text(0)?).or_default() += to_float(row.int(2)?);
+    }
     let rows = lessons.iter().map(|row| {
-        let change = wins.saturating_mul(row.int(2)?).saturating_mul(to_int(MICRO));
-        Ok(row_values![row.text(0)?, row.text(1)?, change])
+        let (class, agent, completed) = (row.text(0)?, row.text(1)?, to_float(row.int(3)?));
+        Ok(row_values![class, agent, to_int(wins * weight * completed / hops[class] * MICRO)])
     });
     tx.execute_each(CORRECT, rows.collect::<Result<Vec<_>, StoreError>>()?).await
 }

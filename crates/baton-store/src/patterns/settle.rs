@@ -89,7 +89,8 @@ pub(super) async fn settle(tx: &Tx<'_>, until: i64) -> Result<u64, StoreError> {
     let rated = rated(&tx.query(RATED, params![until]).await?)?;
     let requests = Requests::until(tx, until).await?;
     let hops = tx.query(SETTLE, params![until]).await?;
-    add_to_sums(tx, &hops, rated, &requests).await?;
+    add_to_sums(tx, &hops, rated).await?;
+    experience::store(tx, &Lesson::read_all(&hops)?, &requests).await?;
     Ok(hops.len() as u64)
 }
 
@@ -99,25 +100,23 @@ const SETTLE_THREAD: &str = concat!(
     columns!()
 );
 
-/// Settles the hops of a thread that is about to be deleted: the sums outlive it.
+/// Settles the hops of a thread that is about to be deleted: the sums outlive it. Nothing is learnt from them, because it is not known yet
+/// whether the user is served; and who creates and deletes threads would weigh more than others.
 pub(crate) async fn settle_thread(tx: &Tx<'_>, thread: u64) -> Result<(), StoreError> {
     let rated = rated(&tx.query(RATED_OF_THREAD, params![thread]).await?)?;
     let hops = tx.query(SETTLE_THREAD, params![thread]).await?;
-    // Those of the thread are gone: whether one repeats another is not known any more.
-    add_to_sums(tx, &hops, rated, &Requests::default()).await
+    add_to_sums(tx, &hops, rated).await
 }
 
 fn rated(rows: &[Row]) -> Result<Rated, StoreError> {
     rows.iter().map(|row| Ok((row.parse(4)?, PatternKey::read(row)?))).collect()
 }
 
-async fn add_to_sums(tx: &Tx<'_>, hops: &[Row], rated: Rated, requests: &Requests) -> Result<(), StoreError> {
+async fn add_to_sums(tx: &Tx<'_>, hops: &[Row], rated: Rated) -> Result<(), StoreError> {
     for (key, count) in sums(tx, hops, rated).await? {
         tx.to_close().count(key, count);
     }
-    let lessons: Vec<Lesson> =
-        hops.iter().filter_map(|row| Lesson::read(row).transpose()).collect::<Result<_, _>>()?;
-    experience::store(tx, experience::tallies(tx, &lessons, requests).await?).await
+    Ok(())
 }
 
 /// The sums over `hops`, with the ratings of their runs. The ratings of a run count once for each of its patterns.

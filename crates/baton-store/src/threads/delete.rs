@@ -73,16 +73,17 @@ const PART_OF_HISTORY: [&str; 3] = [
         ) AS oldest)",
 ];
 
-/// With its handoffs, artifacts, feedback, push notification configurations and skill drafts.
+/// With its handoffs, artifacts, feedback, push notification configurations and drafts of skills and agents.
 const THREAD: &str = "DELETE FROM thread_work WHERE tenant = $1 AND thread_id = $2";
 
 /// What [`THREAD`] deletes by foreign key. [`HIDE`] changes the key that these rows refer to.
-const OWNED: [&str; 5] = [
+const OWNED: [&str; 6] = [
     "DELETE FROM handoffs WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM artifacts WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM feedback WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM push_configs WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM skill_drafts WHERE tenant = $1 AND thread_id = $2",
+    "DELETE FROM agent_drafts WHERE tenant = $1 AND thread_id = $2",
 ];
 
 const LENGTH: &str =

@@ -13,7 +13,7 @@ use crate::runs::ledger;
 use crate::threads::{self, history};
 use crate::tx::Tx;
 use crate::value::{Row, params, row_values};
-use crate::{approvals, handoffs, journal, outputs, patterns};
+use crate::{approvals, artifacts, handoffs, journal, outputs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
     if append.end.as_ref().is_some_and(|end| !end.status.is_final() && end.status != RunStatus::Waiting) {
@@ -82,6 +82,7 @@ pub(super) fn rows(
     changes.insert(&journal::INSERT, journal::row(claim, numbers, append, &texts)?.into_iter().collect());
     changes.insert(&ledger::INSERT, ledger::rows(run, numbers.record + 1, &append.rows));
     changes.insert(&outputs::INSERT, outputs::rows(run, &append.outputs));
+    changes.insert(&artifacts::INSERT, artifacts::rows(claim, &append.artifacts));
     Ok(texts)
 }
 
@@ -128,7 +129,8 @@ fn counts(append: &Append) -> (u64, u64, u64) {
 /// How many bytes an append adds to the sum of its thread.
 fn bytes(append: &Append) -> u64 {
     let outputs = append.outputs.iter().map(SpooledOutput::size).sum::<u64>();
-    history::bytes(&append.messages) + outputs
+    let artifacts = append.artifacts.iter().map(|new| new.bytes.len() as u64).sum::<u64>();
+    history::bytes(&append.messages) + outputs + artifacts
 }
 
 const FOUND: &str = "SELECT last_seq, messages, records, queued, last_handoff, thread_number

@@ -93,7 +93,7 @@ const FUNCTIONS: &str = "SELECT proname::text, prosecdef, 'search_path=baton, pg
 async fn questions_about_all_tenants_are_only_for_baton() {
     let (_store, url) = fresh_postgres().await;
     let functions = connect(&url).await.query(FUNCTIONS, &[]).await.unwrap();
-    assert_eq!(functions.len(), 12);
+    assert_eq!(functions.len(), 13);
     for function in functions {
         let name: String = function.get(0);
         let [definer, fixed_path, ours, public] = [1, 2, 3, 4].map(|at| function.get::<_, bool>(at));

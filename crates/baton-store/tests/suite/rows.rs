@@ -110,6 +110,8 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
         "experience",
         "budget_accounts",
         "skills",
+        "created_agents",
+        "agent_versions",
         "past_calls",
         "audit_people",
     ];
@@ -146,28 +148,33 @@ async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
     }
 }
 
-/// The skills of an erased user stay, under a pseudonym.
-async fn skills_do_not_name_an_erased_user(opened: &Opened) {
+/// The skills and agents of an erased user stay, under a pseudonym.
+async fn k2_skills_and_agents_do_not_name_an_erased_user(opened: &Opened) {
     let tenant = acme(opened.store());
     let owned = fill_tenant(opened.store(), tenant.tenant()).await;
-    let saved_by = "SELECT user_id FROM skills WHERE tenant = 'acme'";
-    assert_eq!(opened.texts(saved_by).await, ["ada"]);
+    let saved_by = ["skills", "created_agents"]
+        .map(|table| format!("SELECT user_id FROM {table} WHERE tenant = 'acme'"));
+    for sql in &saved_by {
+        assert_eq!(opened.texts(sql).await, ["ada"], "{sql}");
+    }
     let ada = UserId::parse("ada").unwrap();
     let erasure = tenant.begin_erasure(&ada, AuditEntry::default()).await.unwrap();
     tenant.delete_thread(owned.thread, None).await.unwrap();
     tenant.finish_erasure(erasure.erasure_id).await.unwrap();
-    let saved_by = opened.texts(saved_by).await;
-    assert!(saved_by.len() == 1 && saved_by[0].starts_with("erased-"), "{saved_by:?}");
+    for sql in &saved_by {
+        let names = opened.texts(sql).await;
+        assert!(names.len() == 1 && names[0].starts_with("erased-"), "{sql}: {names:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_do_not_name_an_erased_user_on_sqlite() {
-    skills_do_not_name_an_erased_user(&Opened::sqlite().await).await;
+async fn k2_skills_and_agents_do_not_name_an_erased_user_on_sqlite() {
+    k2_skills_and_agents_do_not_name_an_erased_user(&Opened::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_do_not_name_an_erased_user_on_postgres() {
-    skills_do_not_name_an_erased_user(&Opened::postgres().await).await;
+async fn k2_skills_and_agents_do_not_name_an_erased_user_on_postgres() {
+    k2_skills_and_agents_do_not_name_an_erased_user(&Opened::postgres().await).await;
 }
 
 /// A request to cancel that a newer version made, and a thread of a tenant without a name.

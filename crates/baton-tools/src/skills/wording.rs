@@ -34,6 +34,11 @@ impl OneOrMany {
         self.items(&[";", "；", ". "])
     }
 
+    /// Sentences: one per line, or between semicolons. Commas and full stops are part of a sentence.
+    pub fn sentences(&self) -> Vec<String> {
+        self.items(&[";", "；"])
+    }
+
     fn items(&self, separators: &[&str]) -> Vec<String> {
         let raw: Vec<&str> = match self {
             Self::Many(texts) => texts.iter().map(String::as_str).collect(),

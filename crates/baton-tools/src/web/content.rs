@@ -23,6 +23,11 @@ pub fn text(page: &FetchedPage) -> Result<String, String> {
     }
 }
 
+/// Whether a declared type is read as text. A server that declares none is assumed to send text.
+pub fn is_text(declared: &str) -> bool {
+    kind(declared, &[]).is_some()
+}
+
 fn kind(declared: &str, bytes: &[u8]) -> Option<ContentKind> {
     let essence = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {

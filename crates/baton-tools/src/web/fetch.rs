@@ -6,9 +6,12 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response};
 use url::Url;
 
+use super::content::is_text;
 use super::reach::{Reach, ReachRefused};
 
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of a file that is not text. It is kept whole or not at all.
+pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 const MAX_REDIRECTS: usize = 5;
 const ACCEPTED: &str = "text/html, text/plain, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
 
@@ -52,12 +55,13 @@ async fn read(response: Response, url: Url) -> Result<FetchedPage, ToolError> {
     }
     let content_type =
         response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let limit = if is_text(content_type.as_deref().unwrap_or_default()) { MAX_BYTES } else { MAX_FILE_BYTES };
     let mut page = FetchedPage { url, content_type, bytes: Vec::new(), is_cut: false };
     // Counted after decompression, so a small bomb is cut like a large page.
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| failure(&error))?;
-        let room = MAX_BYTES - page.bytes.len();
+        let room = limit - page.bytes.len();
         page.bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if chunk.len() > room {
             page.is_cut = true;

@@ -22,14 +22,14 @@ async fn all() -> Vec<std::sync::Arc<dyn baton_core::Tool>> {
         wiki: Some(WikiSettings { api: nowhere }),
         ..ToolSettings::default()
     };
-    built_in(&settings, &memory().await)
+    built_in(&settings, &memory().await, None)
 }
 
 #[tokio::test]
 async fn the_names_are_those_that_agents_may_list() {
     let names: Vec<String> = all().await.iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, BUILT_IN_TOOLS);
-    let default: BTreeSet<String> = built_in(&ToolSettings::default(), &memory().await)
+    let default: BTreeSet<String> = built_in(&ToolSettings::default(), &memory().await, None)
         .iter()
         .map(|tool| tool.spec().name.clone())
         .collect();
@@ -61,7 +61,8 @@ async fn every_parameter_is_described() {
 
 #[tokio::test]
 async fn effects_and_risks() {
-    let (writing, repeatable) = (["python", "shell", "write_file"], ["save_skill", "write_skill"]);
+    let (writing, repeatable) =
+        (["python", "shell", "write_file"], ["save_agent", "save_skill", "write_agent", "write_skill"]);
     for tool in all().await {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {

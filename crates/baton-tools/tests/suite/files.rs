@@ -401,3 +401,18 @@ async fn f_12_a_subfolder_is_not_left() {
         protected.call(json!({"path": "a.md", "content": "x"}), Arc::new(project)).await.unwrap_err();
     assert_eq!(refused.code(), "not_permitted");
 }
+
+/// D8: an image is returned as a file, known by its content; other binary files are refused as before.
+#[tokio::test]
+async fn d8_an_image_is_read_as_a_file() {
+    let (_outer, work) = folders();
+    fs::write(work.join("notes/chart"), b"\x89PNG\r\n\x1a\n\0\0 and so on").unwrap();
+    fs::write(work.join("fake.png"), "only text").unwrap();
+    fs::write(work.join("large.png"), [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 8 << 20]].concat()).unwrap();
+    let arguments = json!({"path": "notes/chart"});
+    let output = ReadFile::default().call(arguments, Arc::new(context(&work))).await.unwrap();
+    let [file] = &output.files[..] else { panic!("one file was expected: {output:?}") };
+    assert_eq!((output.text.as_str(), file.bytes.len()), ("notes/chart is an image.", 20));
+    assert!(read(&work, "fake.png").await.contains("only text"));
+    assert_eq!(refusal(&ReadFile::default(), json!({"path": "large.png"}), &work).await, "limit");
+}

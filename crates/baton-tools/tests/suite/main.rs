@@ -33,6 +33,7 @@ fn context(work_dir: &Path) -> CallContext {
     CallContext {
         tenant: TenantId::parse("acme").unwrap(),
         user: UserId::parse("ann").unwrap(),
+        rights: baton_core::Rights::all(),
         thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
         run_id,
         session_id: SessionId::root(run_id),

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use baton_core::Tool as _;
 use baton_tools::web::Reach;
 use baton_tools::web_fetch::WebFetch;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::{call, refusal};
+use crate::{call, context, refusal};
 
 /// A server that answers each path with fixed bytes, until the test ends. Gives its port.
 async fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> u16 {
@@ -74,8 +75,7 @@ async fn pages_become_text_with_their_address() {
 async fn large_and_strange_answers_are_bounded() {
     let port = serve(vec![
         ("/large", answer("content-type: text/plain\r\n", &"x".repeat(3 << 20))),
-        ("/image", answer("content-type: image/png\r\n", "x")),
-        ("/binary", answer("", "a\0b")),
+        ("/image", answer("content-type: image/png\r\n", &"x".repeat((8 << 20) + 1))),
         ("/loop", redirect("/loop")),
         ("/nowhere", b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n".to_vec()),
         ("/file", redirect("file:///etc/passwd")),
@@ -86,8 +86,7 @@ async fn large_and_strange_answers_are_bounded() {
     let text = call(&open(), url("/large"), Path::new("/")).await.unwrap();
     assert!(text.ends_with("\n… (cut after 2097152 bytes)") && text.len() < (2 << 20) + 500);
     for (path, code) in [
-        ("/image", "execution"),
-        ("/binary", "execution"),
+        ("/image", "limit"),
         ("/loop", "limit"),
         ("/nowhere", "execution"),
         ("/file", "not_permitted"),
@@ -157,4 +156,25 @@ async fn a_redirect_cannot_lead_inside() {
         fetch(&tool, &format!("http://127.0.0.1:{port}/ok")).await.unwrap_err().code(),
         "not_permitted"
     );
+}
+
+/// D8: an image or another file is returned as a file, with what its server claims about it.
+#[tokio::test]
+async fn d8_files_are_fetched_as_files() {
+    let port = serve(vec![
+        ("/a/chart.png?x=1", answer("content-type: image/png\r\n", "x")),
+        ("/", answer("", "a\0b")),
+    ])
+    .await;
+    for (path, name, media_type, bytes) in [
+        ("/a/chart.png?x=1", Some("chart.png"), Some("image/png"), b"x".as_slice()),
+        ("/", None, None, b"a\0b"),
+    ] {
+        let url = format!("http://127.0.0.1:{port}{path}");
+        let output = open().call(json!({"url": url}), Arc::new(context(Path::new("/")))).await.unwrap();
+        assert_eq!(output.text, format!("Source: {url}"));
+        let [file] = &output.files[..] else { panic!("one file was expected: {output:?}") };
+        let found = (file.name.as_deref(), file.media_type.as_deref(), &*file.bytes);
+        assert_eq!(found, (name, media_type, bytes));
+    }
 }

@@ -1,20 +1,25 @@
 //! `baton agents`: the registry.
 
+mod created;
 mod prompt;
 mod remote;
 
 use std::fmt::Write as _;
 
 use baton_agents::names::Unresolved;
+use baton_agents::roster::RosterEntry;
 use baton_agents::{Diagnostic, RosterDraft};
-use baton_core::AgentName;
-use baton_core::agent::{Agent, ModelName};
+use baton_core::agent::{Agent, AgentPattern, ModelName};
+use baton_core::{AgentName, TenantId};
 use clap::ValueEnum;
 use serde_json::Value;
 
+pub(super) use self::created::with_created;
 use super::{print, print_json};
+use crate::agent_catalog;
 use crate::cli::Common;
 use crate::exit::Exit;
+use crate::project::Project;
 use crate::report::{tell, visible};
 
 #[derive(Debug, clap::Subcommand)]
@@ -32,6 +37,11 @@ pub enum Command {
     },
     /// The prompt and the tools that an agent's model gets
     Prompt(prompt::Args),
+    /// Delete an agent that people of a tenant created
+    Delete {
+        /// Its name, such as travel-helper
+        agent: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,37 +52,81 @@ pub enum AgentsFormat {
 
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
-    let draft = project.draft();
+    let tenant = super::tenant();
+    let read = || with_created(&project, &tenant, project.draft_of(&tenant));
     match command {
-        Command::Prompt(args) if !draft.problems().iter().any(Diagnostic::is_error) => {
-            return prompt::run(&project, draft, args);
+        Command::List { format } => list(&project, &tenant, &read()?, *format),
+        Command::Show { agent, format } => show(&project, &tenant, &read()?, agent, *format),
+        Command::Prompt(args) => {
+            let draft = read()?;
+            // An agent that could not be read has no prompt.
+            if has_errors(&draft) { Ok(outcome(&draft)) } else { prompt::run(&project, draft, args) }
         }
-        // Who could not be read cannot be told anything.
-        Command::Prompt(_) => {}
-        Command::List { format: AgentsFormat::Json } => {
-            print_json(&draft.agents().map(|entry| entry.agent.as_ref()).collect::<Vec<_>>())?;
-        }
-        Command::List { format: AgentsFormat::Text } => print(&table(&draft))?,
-        Command::Show { agent, format } => {
-            let name = find(&draft, agent)?;
-            let Some(entry) = draft.agent(&name) else { return Ok(Exit::Failed) };
-            let remote = remote::look(&project, &entry.agent)?;
-            match format {
-                AgentsFormat::Json => print_json(&remote::with_reachability(&entry.agent, remote.as_ref())?)?,
-                AgentsFormat::Text => {
-                    let path = entry.path().display().to_string();
-                    let reachability = remote.as_ref().map(remote::text).unwrap_or_default();
-                    print(&format!("{}{reachability}", definition(&entry.agent, &path)?))?;
-                }
-            }
+        Command::Delete { agent } => created::delete(&project, agent),
+    }
+}
+
+fn list(
+    project: &Project,
+    tenant: &TenantId,
+    draft: &RosterDraft,
+    format: AgentsFormat,
+) -> anyhow::Result<Exit> {
+    let listed = draft.agents().filter(|entry| is_of(project, tenant, entry));
+    let listed = listed.map(|entry| entry.agent.as_ref());
+    match format {
+        AgentsFormat::Json => print_json(&listed.collect::<Vec<_>>())?,
+        AgentsFormat::Text => print(&table(listed))?,
+    }
+    Ok(outcome(draft))
+}
+
+fn show(
+    project: &Project,
+    tenant: &TenantId,
+    draft: &RosterDraft,
+    agent: &str,
+    format: AgentsFormat,
+) -> anyhow::Result<Exit> {
+    let name = find(draft, agent)?;
+    let Some(entry) = draft.agent(&name) else { return Ok(Exit::Failed) };
+    if !is_of(project, tenant, entry) {
+        anyhow::bail!(
+            "the tenant `{tenant}` has no agent `{name}`; `baton agents list --tenant {tenant}` prints its agents"
+        );
+    }
+    let remote = remote::look(project, &entry.agent)?;
+    match format {
+        AgentsFormat::Json => print_json(&remote::with_reachability(&entry.agent, remote.as_ref())?)?,
+        AgentsFormat::Text => {
+            let path = entry.path().display().to_string();
+            let reachability = remote.as_ref().map(remote::text).unwrap_or_default();
+            print(&format!("{}{reachability}", definition(&entry.agent, &path)?))?;
         }
     }
+    Ok(outcome(draft))
+}
+
+fn has_errors(draft: &RosterDraft) -> bool {
+    draft.problems().iter().any(Diagnostic::is_error)
+}
+
+/// Says that the files have errors, if they have.
+fn outcome(draft: &RosterDraft) -> Exit {
     let errors = draft.problems().iter().filter(|problem| problem.is_error()).count();
-    if errors > 0 {
-        tell(&format!("\nThe agent files have {errors} error(s); `baton validate` explains them."));
-        return Ok(Exit::Invalid);
+    if errors == 0 {
+        return Exit::Ok;
     }
-    Ok(Exit::Ok)
+    tell(&format!("\nThe agent files have {errors} error(s); `baton validate` explains them."));
+    Exit::Invalid
+}
+
+/// Whether the tenant has the agent: by `agents` of its section, or because it was created there.
+fn is_of(project: &Project, tenant: &TenantId, entry: &RosterEntry) -> bool {
+    let permitted = project.config.tenants.get(tenant).and_then(|section| section.agents.as_ref());
+    let is_permitted = |pattern: &AgentPattern| pattern.matches(&entry.agent.name);
+    agent_catalog::is_created_file(entry.path())
+        || permitted.is_none_or(|patterns| patterns.iter().any(is_permitted))
 }
 
 /// The agent that a person means, or an error that helps.
@@ -90,11 +144,9 @@ pub(super) fn find(draft: &RosterDraft, text: &str) -> anyhow::Result<AgentName>
     })
 }
 
-fn table(draft: &RosterDraft) -> String {
-    let rows: Vec<(String, String, &str)> = draft
-        .agents()
-        .map(|entry| (entry.agent.name.to_string(), models(&entry.agent), entry.agent.description.as_str()))
-        .collect();
+fn table<'a>(agents: impl Iterator<Item = &'a Agent>) -> String {
+    let rows: Vec<(String, String, &str)> =
+        agents.map(|agent| (agent.name.to_string(), models(agent), agent.description.as_str())).collect();
     let width = |column: fn(&(String, String, &str)) -> usize| rows.iter().map(column).max().unwrap_or(0);
     let (names, models) = (width(|row| row.0.len()), width(|row| row.1.len()));
     let bold = anstyle::Style::new().bold();

@@ -23,9 +23,13 @@ impl Cast {
     /// `named` is who the person wants to answer. `None` when agent files have errors, which were printed.
     pub(super) fn read(common: &Common, named: Option<&str>) -> anyhow::Result<Option<Self>> {
         let project = super::project(common)?;
-        let draft = project.draft_of(&super::tenant());
+        let mut draft = project.draft_of(&super::tenant());
         if report::errors_of(&draft) {
             return Ok(None);
+        }
+        // The store is opened only for a name that no file has.
+        if named.is_some_and(|text| find(&draft, text).is_err()) {
+            draft = super::agents::with_created(&project, &super::tenant(), draft)?;
         }
         let named = named.map(|text| find(&draft, text)).transpose();
         let named = named.map_err(|error| Exit::Usage.because(error))?;

@@ -67,7 +67,8 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
             exit = signals.any() => return Ok(exit),
         };
         let store = Arc::clone(&engine.parts.store);
-        let chat = Chat::new(engine, &cast.agents, cast.entry, signals, trace);
+        let agents = engine.agents(&super::tenant());
+        let chat = Chat::new(engine, &agents, cast.entry, signals, trace);
         let exit = converse(chat, args).await;
         let _ = tokio::time::timeout(LEAVE, servers.shutdown()).await;
         wiring::seal(&*store).await;

@@ -70,6 +70,7 @@ const FILES: &[(&str, &str)] = &[
     ("agents/knowledge.md", include_str!("../../../../agents/knowledge.md")),
     ("agents/research.md", include_str!("../../../../agents/research.md")),
     ("agents/skill-creator.md", include_str!("../../../../agents/skill-creator.md")),
+    ("agents/agent-creator.md", include_str!("../../../../agents/agent-creator.md")),
     ("agents/debugger.md", include_str!("../../../../agents/debugger.md")),
     ("docs/notes.md", DOCS),
     (".gitignore", IGNORE),

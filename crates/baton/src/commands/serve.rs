@@ -24,6 +24,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::signals::Signals;
+use crate::agent_catalog::{AgentCatalog, FileRosters};
 use crate::cli::Common;
 use crate::commands::init;
 use crate::config::AuthMode;
@@ -107,6 +108,16 @@ impl LiveRoster {
         let (teams, agents) = watch::channel(first);
         let watch = if project.config.agents.watch { Some(follow(project, rosters, teams)?) } else { None };
         Ok(Self { roster, agents, tenants, watch })
+    }
+
+    /// The newest valid agents of a tenant's files.
+    fn file_rosters(&self) -> FileRosters {
+        let shared = self.roster.clone();
+        let own: HashMap<_, _> =
+            self.tenants.iter().map(|(tenant, own)| (tenant.clone(), own.roster.clone())).collect();
+        Box::new(move |tenant: &TenantId| {
+            Some(Arc::clone(&own.get(tenant).unwrap_or(&shared).borrow().roster))
+        })
     }
 }
 
@@ -216,17 +227,16 @@ async fn serve(
     let webhook = Webhook::of(&project.config.approvals)?;
     let observer = observer(&metrics, webhook.as_ref(), &settings);
     let of_tenants = team.tenants.iter().map(|(tenant, own)| (tenant.clone(), own.agents.clone())).collect();
-    let wired = wiring::wire_server(project, team.agents.clone(), &of_tenants, observer);
-    let Wired { engine, servers } = wired.await?;
+    let wired = wiring::wire_server(project, team.agents.clone(), &of_tenants, team.file_rosters(), observer);
+    let (Wired { engine, servers }, catalog) = wired.await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
     let workspaces = confined(project, &servers, &*store).await?;
-    let app = app(project, team, engine, servers.clone(), metrics, settings);
+    let app = app(project, team, engine, &catalog, servers.clone(), metrics, settings);
     let keys = wiring::audit_keys()?;
     if project.config.auth.mode == AuthMode::Required && keys.is_empty() {
         report::tell(UNSIGNED);
     }
-    let bound = Server::bind(app.clone(), address);
-    let server = bound.map_err(|error| Exit::Invalid.because(error))?;
+    let server = Server::bind(app.clone(), address).map_err(|error| Exit::Invalid.because(error))?;
     greeting::print(scheme, server.address, ui, project.config.auth.mode);
     // Aborted at the end of this function; the browser itself keeps running.
     let mut background = JoinSet::new();
@@ -234,6 +244,7 @@ async fn serve(
         background.spawn(webhook.run(Arc::clone(&store)));
     }
     background.spawn(notifier::run(app));
+    background.spawn(catalog.follow());
     if let Some(workspaces) = workspaces {
         background.spawn(confinement::keep_sweeping(workspaces, Arc::clone(&store)));
     }
@@ -301,10 +312,12 @@ fn app(
     project: &Project,
     team: &LiveRoster,
     engine: Arc<Engine>,
+    catalog: &Arc<AgentCatalog>,
     servers: Servers,
     metrics: Arc<Metrics>,
     settings: ServerSettings,
 ) -> App {
+    let created = Arc::clone(catalog);
     let config = project.config.clone();
     App::new(baton_server::ServerParts {
         engine,
@@ -314,6 +327,10 @@ fn app(
             .iter()
             .map(|(tenant, own)| (tenant.clone(), own.roster.clone()))
             .collect(),
+        created: Some(Box::new(move |tenant: &TenantId| {
+            let own = created.tenant(tenant)?;
+            Some((Arc::clone(&own.roster), own.left_out.clone()))
+        })),
         choose: Box::new(move |tenant, agents, message| {
             let entry = EntryChoice::for_tenant(&config, tenant, agents);
             let entry = entry.map_err(|unknown| unknown.to_string())?;

@@ -350,7 +350,8 @@ mod tests {
             panic!("one left")
         };
         assert!(told.starts_with("✗ web · ") && told.ends_with(" · too late"), "{told}");
-        let returned = EventKind::ToolReturned { call_id, output: String::new(), failed: false };
+        let returned =
+            EventKind::ToolReturned { call_id, output: String::new(), failed: false, files: Vec::new() };
         crew.take(&event("a/turn:1/tool:1", Visibility::Internal, returned));
         assert_eq!(lines(&crew), ["a puts 2 results together…"]);
     }

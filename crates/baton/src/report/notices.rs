@@ -1,5 +1,6 @@
 //! What people are told beside what agents say: who takes over, and how far they have come.
 
+use baton_core::FileRef;
 use baton_core::budget::BudgetWarning;
 use baton_core::event::{ApprovalEvent, EventKind, HandoffEvent, HandoffPhase};
 use baton_core::store::{ApprovalKind, ApprovalStatus};
@@ -18,8 +19,8 @@ impl Notices {
         match kind {
             EventKind::Handoff(handoff) => self.handoff(handoff),
             EventKind::Budget(warning) => Some(budget(warning)),
-            EventKind::Progress { label, step: at, total, .. } => {
-                let at = step((*at).into(), (*total).into(), label);
+            EventKind::Progress(progress) => {
+                let at = step(progress.step.into(), progress.total.into(), &progress.label);
                 if self.step.as_ref() == Some(&at) {
                     return None;
                 }
@@ -29,6 +30,7 @@ impl Notices {
                 Some(told)
             }
             EventKind::Approval(approval) => decided(approval),
+            EventKind::Files { files, .. } => Some(files.iter().map(file).collect::<Vec<_>>().join("\n")),
             _ => None,
         }
     }
@@ -40,8 +42,22 @@ impl Notices {
         }
         let italic = anstyle::Style::new().italic();
         let message = line(&handoff.message);
-        (!message.is_empty()).then(|| format!("{italic}↪ {message}{italic:#}"))
+        // The mode of a specialist is a line of its own: "[Skill Creation Mode]".
+        let arrow = if message.starts_with('[') { "" } else { "↪ " };
+        (!message.is_empty()).then(|| format!("{italic}{arrow}{message}{italic:#}"))
     }
+}
+
+/// The line for a file of an answer, with its address on a server.
+fn file(file: &FileRef) -> String {
+    let dim = anstyle::Style::new().dimmed();
+    let FileRef { name, media_type, size, .. } = file;
+    format!(
+        "{dim}file:{dim:#} {} ({}, {size} bytes) {dim}{}{dim:#}",
+        line(name),
+        line(media_type),
+        file.uri()
+    )
 }
 
 /// The line for a budget that is nearly used up.

@@ -88,7 +88,13 @@ fn c_8_a_handoff_is_seen_held_and_left() {
     let (before, after) = ran.stderr.split_once("↪ No problem! Returning you to Main.").expect(&ran.stderr);
     assert!(before.starts_with("↪ Connecting you with Form Helper..."), "{}", ran.stderr);
     assert!(before.contains("Step 1 of 2 · Asking name") && !after.contains("Step"), "{}", ran.stderr);
+    let mode = before.find("[Form Mode]").expect(before);
+    assert!(
+        mode > before.find("Connecting").unwrap() && mode < before.find("Step 1").unwrap(),
+        "K7: {before}"
+    );
     let texts = [
+        "● Main\nI'll connect you with our Form Helper.",
         "● Form Helper\nWhich name?",
         "● Form Helper\nAnd which town?",
         "●  b",
@@ -113,6 +119,7 @@ fn c_8_a_handoff_is_seen_held_and_left() {
 /// C-15, C-16, X25: whoever comes back sees where they are, and goes on with a yes.
 #[test]
 fn c_15_whoever_comes_back_sees_where_they_are() {
+    const PAST: &str = "> I want to fill in a form\n\n● Main\nI'll connect you with our Form Helper.\n\n● Form Helper\nWhich name?\n";
     let provider = Provider::start(vec![
         TRANSFER,
         Reply::Text(&["Which name?"]),
@@ -121,11 +128,7 @@ fn c_15_whoever_comes_back_sees_where_they_are() {
     let dir = with_helper(&provider);
     piped(dir.path(), &["chat"], "I want to fill in a form\n");
     let held = piped(dir.path(), &["chat", "-c"], "/exit-handoff\n");
-    assert!(
-        held.stdout.starts_with("> I want to fill in a form\n\n● Form Helper\nWhich name?\n"),
-        "{}",
-        held.stdout
-    );
+    assert!(held.stdout.starts_with(PAST), "{}", held.stdout);
     let sentence = "Form Helper has this conversation · Step 1 of 2 · Asking name · /exit-handoff to leave\n";
     assert!(held.stderr.starts_with(sentence), "{}", held.stderr);
     let left = piped(dir.path(), &["chat", "-c"], "yes\n");
@@ -254,10 +257,14 @@ fn cli_a_person_at_a_terminal() {
     terminal.expect("/help lists the commands");
     terminal.expect("> ");
     terminal.enter("I want to fill in a fotm\u{7f}\u{7f}rm\r");
+    // K7: who announces whom, then the mode, then the first question, with the progress.
+    terminal.expect("● Main");
+    terminal.expect("I'll connect you with our Form Helper.");
     terminal.expect("Connecting you with Form Helper...");
+    terminal.expect("[Form Mode]");
     terminal.expect("● Form Helper");
     terminal.expect("Which name?");
-    terminal.expect("[Form Helper · step 1 of 2 · /exit-handoff to leave] > ");
+    terminal.expect("[Form Helper · step 1 of 2, 0/2 answers · /exit-handoff to leave] > ");
     terminal.enter("Ada\r");
     terminal.expect("And");
     send("INT", &terminal.child);
@@ -284,7 +291,7 @@ fn cli_ctrl_d_leaves_and_a_narrow_terminal_has_room_to_type() {
     terminal.expect("> ");
     terminal.enter("I want to fill in a form\r");
     terminal.expect("Which name?");
-    terminal.expect("[Form Helper · step 1 of 2 · /exit-handoff to leave]\r\n");
+    terminal.expect("[Form Helper · step 1 of 2, 0/2 answers · /exit-handoff to leave]\r\n");
     terminal.expect("> ");
     terminal.enter("\u{4}");
     assert_eq!(terminal.end().1, 0);
@@ -299,7 +306,12 @@ fn c_8_a_run_tells_of_its_handoff_and_the_next_one_goes_to_the_holder() {
     let dir = with_helper(&provider);
     let thread = "550e8400-e29b-41d4-a716-446655440000";
     let first = piped(dir.path(), &["run", "--thread", thread, "I want to fill in a form"], "");
-    assert_eq!((first.code, first.stdout.as_str()), (0, "Which name?\n"), "{}", first.stderr);
+    assert_eq!(
+        (first.code, first.stdout.as_str()),
+        (0, "I'll connect you with our Form Helper.\nWhich name?\n"),
+        "{}",
+        first.stderr
+    );
     assert!(first.stderr.starts_with("↪ Connecting you with Form Helper..."), "{}", first.stderr);
     assert!(first.stderr.contains("Step 1 of 2 · Asking name\n"), "{}", first.stderr);
     let second = piped(dir.path(), &["run", "--thread", thread, "Ada"], "");

@@ -106,6 +106,32 @@ fn agents_are_listed_and_shown() {
     assert!(unknown.stderr.contains("did you mean `assistant`?"), "{}", unknown.stderr);
 }
 
+/// A tenant has the shared agents that its section permits, and those of its own folders.
+#[test]
+fn agents_of_a_tenant_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| {
+        let path = dir.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("baton.toml", "[tenants.acme]\nagents = ['desk', 'own-*']\nagent_dirs = ['of-acme']\n");
+    for (folder, agent) in [("agents", "desk"), ("agents", "secret"), ("of-acme", "own-one")] {
+        write(&format!("{folder}/{agent}.md"), "---\ndescription: Helps.\n---\nHelp.\n");
+    }
+    let ids = |args: &[&str]| -> Vec<String> {
+        let ran = baton(dir.path(), &[&["agents", "list"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    };
+    assert_eq!(ids(&[]), ["desk", "secret"]);
+    assert_eq!(ids(&["--tenant", "acme"]), ["desk", "own-one"]);
+    assert_eq!(ids(&["--tenant", "other"]), ["desk", "secret"]);
+    assert_eq!(baton(dir.path(), &["agents", "show", "own-one", "--tenant", "acme"]).code, 0);
+    let hidden = baton(dir.path(), &["agents", "show", "secret", "--tenant", "acme"]);
+    assert!(hidden.code == 1 && hidden.stderr.contains("has no agent `secret`"), "{}", hidden.stderr);
+}
+
 /// What `agents show` prints is itself close to an agent file: its keys can be read again.
 #[test]
 fn a_shown_definition_is_readable_yaml() {
@@ -130,7 +156,7 @@ fn init_makes_a_valid_project_and_never_overwrites() {
     assert!(ran.stderr.contains("wrote my project/baton.toml"), "{}", ran.stderr);
     let project = dir.path().join("my project");
     let check = baton(&project, &["validate", "--strict"]);
-    assert_eq!((check.code, check.stdout.as_str()), (0, "5 files checked: no problems\n"));
+    assert_eq!((check.code, check.stdout.as_str()), (0, "6 files checked: no problems\n"));
     assert!(
         baton(&project.join("docs"), &["graph"]).stdout.starts_with("assistant  (main)"),
         "found from below"

@@ -3,12 +3,14 @@
 //!
 //! - [`person`]: somebody who talks with the server. [`turn`]: what they hear. [`walk`]: somebody who answers what they are asked.
 //! - [`question`], [`creation`], [`leaving`]: the journeys without a model. [`scripted`]: the same with one, played by [`model`].
+//! - [`agent_creation`]: an agent is created in a conversation.
 //! - [`kills`]: the server dies on the way. [`pauses`]: the server is paused for longer than its lease. [`edges`], [`slowness`]: what
 //!   goes wrong otherwise. [`tenants`]: who may and who sees.
 //! - [`notion`]: the example of the seed. [`second_request`]: the person asks for something else meanwhile.
 //! - [`two_servers`]: the agent that makes skills is on another server.
 //! - [`conversations`]: whatever people say, the skill is valid.
 
+mod agent_creation;
 mod conversations;
 mod creation;
 mod edges;
@@ -36,6 +38,11 @@ const WISH: &str = "I want to create a skill that sends Slack alerts";
 
 /// What the person hears at the turns of the way, word for word.
 const CONNECTING: &str = "Connecting you with Skill Creation Assistant...";
+/// K7: the line before the first words of the specialist.
+const MODE: &str = "[Skill Creation Mode]";
+/// K7: how the main agent announces the specialist without a model.
+const ANNOUNCED: &str =
+    "I'll connect you with our Skill Creation Assistant, who builds a skill together with you.";
 const READY: &str = "Your skill is ready! Returning you to the main assistant.";
 const ACTIVE: &str = "Great, your 'Slack Alert' skill is now active.";
 const LEFT: &str = "No problem! Returning you to the main assistant.";

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod agent_catalog;
 mod approvals;
 mod architecture;
 mod attacks;
@@ -15,6 +16,7 @@ mod fixtures;
 mod hostile_files;
 mod interop;
 mod journeys;
+mod learning;
 mod lifecycle;
 mod local_models;
 mod postgres;

@@ -58,6 +58,74 @@ fn f_12_sub_agents_have_the_profile_and_the_folder_of_the_configuration() {
     assert_eq!((file("sub-agents/notes/a.txt").as_deref(), file("notes/a.txt")), (Some("one"), None));
 }
 
+/// Replaces the profiles of the project and the tools of its sub-agent.
+fn rewrite(dir: &Path, tools: &str, profiles: &str) {
+    let worker = format!("---\ndescription: Researches.\ntools: [{tools}]\n---\nYou research.\n");
+    std::fs::write(dir.join("agents/b.md"), worker).unwrap();
+    let file = dir.join("baton.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace(PROFILES, profiles);
+    std::fs::write(file, text).unwrap();
+}
+
+/// F12: commands of sub-agents start in `sub_agent_work_dir`, which is created for them; those of the calling agent start in the folder of the
+/// project.
+#[test]
+fn f_12_commands_of_sub_agents_start_in_their_folder() {
+    let own = Reply::Call { tool: "shell", arguments: r#"{"command": "pwd > main.txt"}"# };
+    let mission =
+        Reply::Call { tool: "call_agent", arguments: r#"{"mission": "Look around", "specialist": "b"}"# };
+    let command = Reply::Call { tool: "shell", arguments: r#"{"command": "pwd > where.txt"}"# };
+    let (looked, done) = (Reply::Text(&["Looked."]), Reply::Text(&["All done."]));
+    let provider = Provider::start(vec![own, mission, command, looked, done]);
+    let dir = with_profiles(&provider.base_url);
+    let main = "---\ndescription: Helps.\nagents: [b]\ntools: [shell]\n---\nYou help.\n";
+    std::fs::write(dir.path().join("agents/a.md"), main).unwrap();
+    let profiles =
+        "\n[tools.shell]\nenabled = true\n[orchestration]\nsub_agent_work_dir = \"sub-agents/b\"\n";
+    rewrite(dir.path(), "shell", profiles);
+    let ran = baton(dir.path(), &["run", "Look around", "--approve", "all"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "All done.\n"), "{}", ran.stderr);
+    provider.finish();
+    let folder = dir.path().canonicalize().unwrap();
+    let said = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap_or_default();
+    assert_eq!(said("main.txt"), format!("{}\n", folder.display()));
+    assert_eq!(said("sub-agents/b/where.txt"), format!("{}\n", folder.join("sub-agents/b").display()));
+}
+
+/// F12: `budgets.run` of the profile is the limit of each sub-agent: it gets one closing turn and reports the limit. The calling agent,
+/// which has spent more by then, has no limit.
+#[test]
+fn f_12_sub_agents_have_the_budget_of_their_profile() {
+    let mission =
+        || Reply::Call { tool: "call_agent", arguments: r#"{"mission": "Write it", "specialist": "b"}"# };
+    let write = |arguments| Reply::Call { tool: "write_file", arguments };
+    // Each reply has 15 tokens.
+    let provider = Provider::start(vec![
+        mission(),
+        write(r#"{"path": "a.txt", "content": "one"}"#),
+        write(r#"{"path": "b.txt", "content": "two"}"#),
+        Reply::Text(&["Half of it."]),
+        mission(),
+        Reply::Text(&["The rest."]),
+        Reply::Text(&["All done."]),
+    ]);
+    let dir = with_profiles(&provider.base_url);
+    let profiles =
+        "\n[orchestration]\nsub_agent_profile = \"dev\"\n[profiles.dev.budgets.run]\nmax_tokens = 30\n";
+    rewrite(dir.path(), "write_file", profiles);
+    let ran = baton(dir.path(), &["run", "Write it"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "All done.\n"), "{}", ran.stderr);
+    let asked = provider.finish();
+    assert_eq!(asked.len(), 7);
+    assert_eq!(asked[3]["tool_choice"], "none", "the closing turn: {}", asked[3]);
+    assert!(asked[4].to_string().contains(r#"\"limit\":\"tokens\""#), "{}", asked[4]);
+    let last = asked[6]["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(
+        last.contains("The rest.") && !last.contains("limit"),
+        "the second one has a budget of its own: {last}"
+    );
+}
+
 /// F12: without the profile the same agents work as their files say.
 #[test]
 fn f_12_without_a_profile_sub_agents_work_as_before() {

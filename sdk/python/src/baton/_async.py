@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from types import TracebackType
-from typing import Any, AsyncIterator, Dict, Generator, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, AsyncIterator, Dict, Generator, List, Mapping, Optional, Sequence, TypeVar, Union
 
 import httpx
 
@@ -26,6 +26,7 @@ from ._models import (
     Me,
     Message,
     Page,
+    Part,
     PastHandoff,
     Run,
     ThreadInfo,
@@ -334,6 +335,10 @@ class AsyncThread:
     async def upload(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> Artifact:
         """Stores a file in the thread. Refer to it in a message with ``{"type": "file", "name": …, "uri": …}``."""
         return await self._connection.call(calls.upload(self.id, name, data, media_type))
+
+    async def download(self, file: Union[str, Part]) -> bytes:
+        """The bytes of an image or file of a message, by its part or its ``uri``."""
+        return await self._connection.call(calls.download(file))
 
     async def rename(self, title: str) -> ThreadInfo:
         return await self._connection.call(calls.rename_thread(self.id, title))

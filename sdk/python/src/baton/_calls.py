@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote
 
 from ._errors import DelegationError, HandoffError, OrchestrationError
@@ -23,6 +23,7 @@ from ._models import (
     Me,
     Message,
     Page,
+    Part,
     PastHandoff,
     Run,
     ThreadInfo,
@@ -49,6 +50,8 @@ class Call(Generic[T]):
     """Whether it can be sent again if it is unknown whether it arrived."""
     waits_for_run: bool = False
     """Whether the response comes when a run has ended."""
+    is_binary: bool = False
+    """Whether ``read`` gets the bytes of the response instead of its JSON."""
 
 
 def _given(**fields: Any) -> Json:
@@ -147,6 +150,14 @@ def upload(thread: str, name: str, data: bytes, media_type: str) -> Call[Artifac
         form={"thread_id": (None, thread), "file": (name, data, media_type)},
         is_repeatable=False,
     )
+
+
+def download(file: Union[str, Part]) -> Call[bytes]:
+    """``file`` is an address, or a part of a message. Addresses of other servers are refused: they would get the credential."""
+    uri = file if isinstance(file, str) else str(file.get("uri", ""))
+    if not uri.startswith("/api/v1/artifacts/"):
+        raise ValueError(f"not an artifact of this server: {uri!r}")
+    return Call("GET", uri, bytes, headers={"Accept": "*/*"}, is_binary=True)
 
 
 # Handoffs

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ._json import decode
-from ._models import Progress, Source, SubAgentResult
+from ._models import Part, Progress, Source, SubAgentResult
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,14 @@ class ProgressChanged(Event):
 
 
 @dataclass(frozen=True)
+class FilesAdded(Event):
+    """The images and files of an answer, as parts of its message. ``uri`` of a part is its download address."""
+
+    message_id: str = ""
+    parts: List[Part] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class HandoffChanged(Event):
     """A handoff has another phase: connecting, active, returning, completed, cancelled or error. ``message`` is for people."""
 
@@ -166,6 +174,7 @@ class HandoffChanged(Event):
     display_name: str = ""
     reason: str = ""
     message: str = ""
+    estimated_duration_seconds: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -234,7 +243,7 @@ def _take(*names: str, **renamed: str) -> Callable[[Mapping[str, Any]], Fields]:
 
 def _handoff(value: Mapping[str, Any]) -> Fields:
     renamed = {"source_agent_id": value["from"], "target_agent_id": value["to"]}
-    return {**renamed, **_take("handoff_id", "phase", "display_name", "reason", "message")(value)}
+    return {**renamed, **_take("handoff_id", "phase", "display_name", "reason", "message", "estimated_duration_seconds")(value)}
 
 
 def _usage(value: Mapping[str, Any]) -> Fields:
@@ -275,6 +284,7 @@ _CUSTOM: Mapping[str, tuple[type[Event], Reader]] = {
 
 _ACTIVITY: Mapping[str, tuple[type[Event], Reader]] = {
     "baton.status": (StatusChanged, _take("text")),
+    "baton.files": (FilesAdded, _take("message_id", "parts")),
     "baton.progress": (ProgressChanged, lambda value: {"progress": decode(Progress, value)}),
 }
 

@@ -124,12 +124,14 @@ class Results(Sequence[SubAgentResult]):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an agent has come in its workflow: step 2 of 5."""
+    """How far an agent has come in its workflow: step 2 of 5, with 4 of 6 values."""
 
     state: str
     label: str
     step: int
     total: int
+    answered: int = 0
+    questions: int = 0
 
 
 @dataclass(frozen=True)
@@ -405,6 +407,7 @@ class Run:
     sources: List[Source] = field(default_factory=list)
     results: Results = field(default_factory=Results)
     sessions: List[Session] = field(default_factory=list)
+    files: List[Part] = field(default_factory=list)
     answer: Optional[str] = None
     answered_by: Optional[str] = None
     value: Any = None

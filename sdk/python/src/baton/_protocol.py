@@ -135,6 +135,8 @@ def exchange(call: Call[T], settings: Settings, timeout: Optional[float]) -> Gen
             yield attempts.pause(error)
             continue
         if response.status < 400:
+            if call.is_binary:
+                return call.read(response.body)
             return call.read(_json(response.body) if response.body else None)
         refusal = problem(response, call)
         if not may_repeat(refusal, call):

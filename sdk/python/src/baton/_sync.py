@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from types import TracebackType
-from typing import Any, Dict, Generator, Iterator, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Dict, Generator, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
 
 import httpx
 
@@ -26,6 +26,7 @@ from ._models import (
     Me,
     Message,
     Page,
+    Part,
     PastHandoff,
     Run,
     ThreadInfo,
@@ -311,6 +312,10 @@ class Thread:
     def upload(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> Artifact:
         """Stores a file in the thread. Refer to it in a message with ``{"type": "file", "name": …, "uri": …}``."""
         return self._connection.call(calls.upload(self.id, name, data, media_type))
+
+    def download(self, file: Union[str, Part]) -> bytes:
+        """The bytes of an image or file of a message, by its part or its ``uri``."""
+        return self._connection.call(calls.download(file))
 
     def rename(self, title: str) -> ThreadInfo:
         return self._connection.call(calls.rename_thread(self.id, title))

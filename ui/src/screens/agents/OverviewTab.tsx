@@ -37,6 +37,11 @@ function modelFacts(agent: AgentDetail, definition: Definition): [string, string
   if (definition.effort) rows.push(['Effort', definition.effort]);
   if (definition.planning_strategy) rows.push(['Planning', inline(definition.planning_strategy)]);
   if (definition.grounding) rows.push(['Grounding', inline(definition.grounding)]);
+  if (definition.input_schema !== undefined) rows.push(['Input', 'JSON of a schema']);
+  if (definition.output_schema !== undefined) rows.push(['Answer', 'JSON of a schema']);
+  if (definition.visible !== undefined) rows.push(['Visible to users', definition.visible ? 'Yes' : 'No']);
+  const again = (definition.collaborations ?? []).filter((one) => one.allow_revisit);
+  if (again.length > 0) rows.push(['May transfer back', again.map((one) => `${one.agent} (${one.allow_revisit}×)`).join(', ')]);
   if (definition.card?.url) rows.push(['Agent card', definition.card.url]);
   rows.push(['Usable by other agents', agent.can_be_orchestrated ? 'Yes' : 'No']);
   return rows;

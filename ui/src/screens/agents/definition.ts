@@ -28,6 +28,10 @@ export interface Definition {
   limits?: Record<string, unknown>;
   guardrails?: { input?: Guard[]; output?: Guard[] };
   agents?: string[];
+  collaborations?: { agent: string; when?: string; allow_revisit?: number }[];
+  input_schema?: unknown;
+  output_schema?: unknown;
+  visible?: boolean;
   planning_strategy?: string;
   grounding?: string;
   temperature?: number;

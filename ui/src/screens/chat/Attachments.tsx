@@ -19,9 +19,38 @@ export function Attachments({ parts }: { parts: Part[] }) {
 }
 
 function Attachment({ part }: { part: Part }) {
-  if (part.type === 'image') return 'data' in part ? <img className={styles.image} src={`data:${part.media_type};base64,${part.data}`} alt="Attachment" /> : <ArtifactImage uri={part.uri} alt="Attachment" />;
+  if (part.type === 'image') return <Picture part={part} />;
   if (part.type === 'file') return <FileCard uri={part.uri} name={part.name} detail={part.media_type} />;
   return null;
+}
+
+/** A picture with its name. One that is stored can be saved. */
+function Picture({ part }: { part: Extract<Part, { type: 'image' }> }) {
+  const alt = part.name ?? 'Attachment';
+  if ('data' in part) return <img className={styles.image} src={`data:${part.media_type};base64,${part.data}`} alt={alt} />;
+  return (
+    <figure className={styles.figure}>
+      <ArtifactImage uri={part.uri} alt={alt} />
+      {part.name && (
+        <figcaption className={styles.caption}>
+          <span className="truncate" title={part.name} dir="auto">{part.name}</span>
+          <SaveButton uri={part.uri} name={part.name} />
+        </figcaption>
+      )}
+    </figure>
+  );
+}
+
+function SaveButton({ uri, name }: { uri: string; name: string }) {
+  const [problem, setProblem] = useState<string>();
+  const save = () => downloadFrom(uri, name).then(() => setProblem(undefined), (error: unknown) => setProblem(sentence(error)));
+  if (!isArtifact(uri)) return null;
+  return (
+    <>
+      {problem && <span className={styles.problem} role="alert">{problem}</span>}
+      <IconButton icon={Download} label={`Download ${name}`} size="small" onClick={() => void save()} />
+    </>
+  );
 }
 
 export function FileCard({ uri, name, detail, size }: { uri: string; name: string; detail?: string | undefined; size?: number | undefined }) {

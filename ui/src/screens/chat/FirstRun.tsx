@@ -4,6 +4,7 @@ import { queries } from '@/api/queries';
 import { useChat } from './context';
 import styles from './FirstRun.module.css';
 import { OfflineNote } from './OfflineNote';
+import { UnfinishedWork } from './UnfinishedWork';
 
 const PROMPTS: { icon: LucideIcon; title: string; text: string }[] = [
   { icon: BookOpen, title: 'Ask a question', text: 'How do I configure rate limiting for my agent?' },
@@ -26,6 +27,7 @@ export function FirstRun() {
         <h2 id="first-run" className={styles.title}>{mayWrite ? 'How can I help?' : 'Choose a conversation'}</h2>
         <p className="soft">{mayWrite ? 'Ask anything. The main assistant answers, asks other agents, or connects you with a specialist. You always see who is speaking.' : 'Your role can read conversations, but not start them.'}</p>
       </div>
+      {mayWrite && <UnfinishedWork />}
       {mayWrite && (
         <ul role="list" className={styles.prompts}>
           {PROMPTS.map(({ icon: Icon, title, text }) => (

@@ -17,13 +17,14 @@ export function Header({ threadId, state, agent, title, isInspected, onInspect }
   const known = id === undefined ? undefined : face(id);
   const name = handoff?.name ?? known?.name;
   const step = progress && handoff?.phase === 'active' ? `Step ${progress.step} of ${progress.total}` : undefined;
+  const answers = progress && progress.questions > 0 ? `${progress.answered}/${progress.questions} answers` : undefined;
   return (
     <header role="banner" className={styles.header} data-hue={hueOf(known?.color, id)} data-handoff={handoff?.phase}>
       <h1 className="visually-hidden">{name ? `Conversation with ${name}` : 'Conversation'}</h1>
       <div className={styles.who}>
         {name ? <AgentBadge name={name} color={known?.color} icon={known?.icon} id={id} strong /> : <strong className="truncate">{title}</strong>}
         <div className={styles.detail}>
-          {handoff?.phase === 'connecting' ? 'Connecting…' : handoff?.phase === 'returning' ? 'Returning you to the main assistant…' : step ? <><span className="tabular">{step}</span> · {progress?.label}</> : name && title}
+          {handoff?.phase === 'connecting' ? 'Connecting…' : handoff?.phase === 'returning' ? 'Returning you to the main assistant…' : step ? <><span className="tabular">{step}</span> · {progress?.label}{answers && <> · <span className="tabular">{answers}</span></>}</> : name && title}
         </div>
       </div>
       {step && progress && <div className={styles.progress}><ProgressBar value={progress.step} max={progress.total} label={`${step}: ${progress.label}`} /></div>}

@@ -15,7 +15,7 @@ export function Insights({ insights }: { insights: Insight[] }) {
       <ul className={styles.insights}>
         {insights.map(({ query_class, agents }) => (
           <li key={query_class}>
-            <strong dir="auto">{query_class}</strong>
+            <strong dir="auto">{query_class} questions</strong>
             {agents.map((one) => (
               <span key={one.agent} className={styles.served} title={one.average_cost_usd > 0 ? `${dollars(one.average_cost_usd)} on average` : undefined}>
                 <AgentBadge {...face(one.agent)} />

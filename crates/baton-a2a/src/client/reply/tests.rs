@@ -180,3 +180,38 @@ fn usage_of_the_task_is_read() {
     assert_eq!(end(&events).usage.unwrap().tokens.total(), 7);
     assert_eq!(end(&events).text, "Only in the history.");
 }
+
+/// D8: files that an agent sends are kept with their name and claimed type; those that it links to are named.
+#[test]
+fn d8_files_of_a_remote_agent_are_received() {
+    let file = |name: &str, content| Part {
+        filename: Some(name.to_owned()),
+        media_type: Some("image/png".to_owned()),
+        ..Part::new(content)
+    };
+    let parts = vec![
+        Part::text("A chart."),
+        file("chart.png", Content::Bytes(vec![1, 2, 3])),
+        file("far.png", Content::Uri("https://far.example/far.png".to_owned())),
+    ];
+    let update = |parts: Vec<Part>| {
+        StreamItem::ArtifactUpdate(ArtifactUpdate {
+            task_id: "t".into(),
+            context_id: "c".into(),
+            artifact: Artifact::new("a", parts),
+            append: false,
+            last_chunk: true,
+            metadata: Metadata::new(),
+        })
+    };
+    let message = StreamItem::Message(Message::new("m", Role::Agent, parts.clone()));
+    for items in [vec![update(parts), status(TaskState::Completed, vec![])], vec![message]] {
+        let events = read(items);
+        let files: Vec<_> =
+            end(&events).files.iter().map(|file| (file.name.as_deref(), file.bytes.len())).collect();
+        assert_eq!(files, [(Some("chart.png"), 3)]);
+        assert!(end(&events).text.contains("[file: far.png https://far.example/far.png]"));
+    }
+    let large = file("large.bin", Content::Bytes(vec![0; MAX_FILE_BYTES + 1]));
+    assert!(Reply::default().add(update(vec![large])).is_err());
+}

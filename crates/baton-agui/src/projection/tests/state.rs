@@ -38,6 +38,7 @@ fn handoff(phase: HandoffPhase) -> Event {
         to: name("creator"),
         reason: "a skill is wanted".into(),
         message: "Connecting you with Skill Creator…".into(),
+        estimated_duration_seconds: None,
     };
     event(Visibility::User, EventKind::Handoff(handoff))
 }

@@ -27,7 +27,7 @@ fn wire(message: &Message) -> Value {
 }
 
 fn image(source: ImageSource) -> Part {
-    Part::Image(Image { source, media_type: "image/png".into() })
+    Part::Image(Image { source, media_type: "image/png".into(), name: None })
 }
 
 fn file(name: &str, media_type: Option<&str>) -> Part {

@@ -9,6 +9,7 @@ use baton_core::choice::Choice as _;
 use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, RunOutcome, Source};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::HopKind;
+use baton_core::workflow::WorkflowProgress;
 use baton_core::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -228,7 +229,10 @@ impl Reader {
             let (total, rest) = rest.split_once(' ')?;
             let (state, label) = rest.split_once(": ")?;
             let (step, total) = (step.parse().ok()?, total.parse().ok()?);
-            return Some(EventKind::Progress { state: state.to_owned(), label: quoted(label)?, step, total });
+            let (state, label) = (state.to_owned(), quoted(label)?);
+            let progress =
+                WorkflowProgress { state, label, step, total, answered: step - 1, questions: total };
+            return Some(EventKind::Progress(progress));
         }
         let (phase, rest) = what.strip_prefix("handoff ")?.split_once(' ')?;
         let phase = HandoffPhase::parse(phase)?;
@@ -244,6 +248,7 @@ impl Reader {
             to: AgentName::parse(to).ok()?,
             reason: "it was asked for".to_owned(),
             message: quoted(message)?,
+            estimated_duration_seconds: None,
         }))
     }
 }
@@ -260,7 +265,7 @@ fn call(what: &str) -> Option<EventKind> {
     if !failed && word != "returns" {
         return None;
     }
-    Some(EventKind::ToolReturned { call_id, output: quoted(output)?, failed })
+    Some(EventKind::ToolReturned { call_id, output: quoted(output)?, failed, files: Vec::new() })
 }
 
 fn passed(what: &str) -> Option<EventKind> {

@@ -89,6 +89,32 @@ fn c_24_several_values_at_once_lead_through_several_states() {
     assert_eq!((machine.name(), machine.waits()), ("complete", Waits::Done));
 }
 
+/// K7: the counts for the user. Values count wherever they are given, and optional ones when they are given or skipped.
+#[test]
+fn k_7_answers_count_values() {
+    let workflow = skill();
+    let mut machine = Machine::read(&workflow, None).unwrap();
+    assert_eq!(machine.answers(), (0, 4));
+    machine.take(&values(&[("triggers", "alert us"), ("purpose", "alerts")])).unwrap();
+    assert_eq!(machine.answers(), (2, 4), "a value of a later state counts");
+    machine.skip("format").unwrap();
+    machine.take(&values(&[("purpose", "warnings")])).unwrap();
+    assert_eq!(machine.answers(), (3, 4), "a correction does not");
+    machine.take(&values(&[("name", "Alert")])).unwrap();
+    walk(&mut machine);
+    machine.failed(failure("taken"));
+    assert_eq!(machine.answers(), (4, 4), "nor does a failure");
+    let left = at_the_question(&workflow);
+    assert_eq!(left.answers(), (3, 4), "an optional value was left out");
+    let mut done = left;
+    done.confirm(Confirmation::Yes).unwrap();
+    walk(&mut done);
+    assert_eq!((done.waits(), done.answers()), (Waits::Done, (4, 4)));
+    let mut choice = workflow.clone();
+    choice.states[1].next.insert(0, StateName("complete".into()));
+    assert_eq!(Machine::read(&choice, None).unwrap().answers(), (0, 4), "the way that is taken by default");
+}
+
 #[test]
 fn unknown_keys_and_choices_are_refused_and_nothing_is_taken() {
     let workflow = skill();
@@ -335,6 +361,11 @@ proptest! {
                 prop_assert_eq!((before.name(), &before.data), (machine.name(), &machine.data));
             }
             is_sound(&workflow, &before, &machine, op);
+            // K7: the count of answers never goes back while the workflow lasts.
+            let (answered, questions) = machine.answers();
+            prop_assert!(answered <= questions);
+            let keys = |machine: &Machine<'_>| machine.data.values.len() + machine.data.skipped.len();
+            prop_assert!(keys(&before) <= keys(&machine));
         }
     }
 }

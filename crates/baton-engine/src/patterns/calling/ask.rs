@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::targets::schema_note;
 use super::{CallAgent, CallAgentArguments, TOOL_NAME};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
@@ -59,13 +60,13 @@ impl AskAgent {
         let words: Vec<&str> = target.description.split_whitespace().collect();
         let spec = ToolSpec {
             name: target.name.ask_tool(),
-            description: words.join(" "),
+            description: format!("{}{}", words.join(" "), schema_note(target)),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "mission": {
                         "type": "string", "minLength": 1,
-                        "description": "The whole question or task, with every name and number that matters."
+                        "description": super::OWN_WORDS
                     },
                 },
                 "required": ["mission"],

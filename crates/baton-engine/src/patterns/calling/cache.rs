@@ -38,6 +38,8 @@ impl<'a> ResultCache<'a> {
             Some(Caching::Off) => None,
             None => scope.run.policy.result_cache,
         };
+        // What a session that continues answers depends on what was said before.
+        let time = time.filter(|_| !scope.agent().delegation.resume);
         Self { scope, slot: time.and_then(|time| Some((key(scope, task)?, time))) }
     }
 

@@ -10,7 +10,7 @@ use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::store::{StepKind, StepState};
 use baton_core::tool::ToolError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::audit;
 use crate::bounds::InvocationKind;
@@ -74,6 +74,7 @@ fn temporary_agent(
         description: format!("Works on one mission for {}.", caller.display_name),
         kind: AgentKind::Local,
         planning_strategy: PlanningStrategy::NativeReact,
+        input_schema: None,
         output_schema: None,
         tools: ToolAccess { allow: tools, ..caller.tools.clone() },
         skills: Skills::default(),
@@ -87,6 +88,7 @@ fn temporary_agent(
         accepts_handoff: None,
         workflow: None,
         can_be_orchestrated: true,
+        visible: None,
         handoffs: Vec::new(),
         name,
         mcp_servers,
@@ -136,6 +138,17 @@ fn not_grantable(name: &str, names: &[&str]) -> ToolError {
 /// Maximum length of an agent's description in the tool's description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 300;
 
+/// Maximum length of an agent's input schema in the tool's description, in characters.
+const MAX_SCHEMA_CHARS: usize = 2_000;
+
+/// Tells a caller what the agent's tasks have to look like.
+pub(super) fn schema_note(agent: &Agent) -> String {
+    let note = |schema: &Value| {
+        format!(" Its task is JSON of this schema: {}", head(&schema.to_string(), MAX_SCHEMA_CHARS))
+    };
+    agent.input_schema.as_ref().map(note).unwrap_or_default()
+}
+
 /// The agents in the file's `agents` that may be called from this scope, in the order of the file.
 #[derive(Debug)]
 pub(crate) struct CallableAgents {
@@ -167,7 +180,8 @@ impl CallableAgents {
     pub(crate) fn list(&self) -> String {
         let lines = self.agents.iter().map(|agent| {
             let words: Vec<&str> = agent.description.split_whitespace().collect();
-            format!("- {}: {}", agent.name, head(&words.join(" "), MAX_DESCRIPTION_CHARS))
+            let about = head(&words.join(" "), MAX_DESCRIPTION_CHARS);
+            format!("- {}: {about}{}", agent.name, schema_note(agent))
         });
         lines.collect::<Vec<_>>().join("\n")
     }

@@ -16,6 +16,7 @@ use crate::input::{Input, InputSource};
 use crate::invocation;
 use crate::outcome::Outcome;
 use crate::patterns::calling::cache::ResultCache;
+use crate::patterns::calling::resume::SubSession;
 use crate::patterns::summary;
 use crate::redaction::redact;
 use crate::run;
@@ -116,6 +117,15 @@ impl TaskReport {
 /// Runs a task at the site of a call. An `Err` ends the run; every other failure is in the report. When this returns, the
 /// sub-agent has stopped.
 pub(crate) async fn run(scope: &Scope, task: SubAgentTask) -> Result<TaskReport, Failure> {
+    let session = SubSession::of(scope, &task.agent, task.invocation);
+    let _turn = match &session {
+        Some(session) => tokio::select! {
+            biased;
+            turn = scope.run.sub_sessions.lock(session) => Some(turn),
+            () = task.origin(scope).cancel.cancelled() => None,
+        },
+        None => None,
+    };
     let child = match enter(scope, &task).await {
         Ok(child) => child,
         Err(failure) if failure.is_fatal(&scope.run.control.cancel) => return Err(failure),
@@ -129,7 +139,7 @@ pub(crate) async fn run(scope: &Scope, task: SubAgentTask) -> Result<TaskReport,
     }
     let (started, before) = (Instant::now(), scope.run.recorder.prior_durations.at(child.path()));
     let session_id = child.session.id.clone();
-    let (steps, result) = match run_child(scope, child, &task).await {
+    let (steps, result) = match run_child(scope, child, &task, session).await {
         Ok(outcome) => {
             task.commit_success().await?;
             let steps = outcome.answer.turns;
@@ -175,13 +185,24 @@ async fn short_circuit(
     Ok(found.map(Ok))
 }
 
-async fn run_child(scope: &Scope, child: Scope, task: &SubAgentTask) -> Result<Outcome, Failure> {
+async fn run_child(
+    scope: &Scope,
+    child: Scope,
+    task: &SubAgentTask,
+    sub_session: Option<SubSession>,
+) -> Result<Outcome, Failure> {
     tracing::debug!(
         thread_id = %scope.run.caller.thread_id, sub_session_id = %child.session.id,
         max_steps = child.session.bounds.limits.max_turns, "executing_sub_agent_mission"
     );
     let sent = InputSource { by: scope.name().clone(), reason: task.reason.as_str().into() };
-    let input = Input { sent: Some(sent), ..Input::text(task.mission.clone()) };
+    let history = match &sub_session {
+        // Boxed: most calls start a new session.
+        Some(session) => Box::pin(session.history(scope, &task.agent)).await?,
+        None => Vec::new(),
+    };
+    let input =
+        Input { history: history.into(), sent: Some(sent), sub_session, ..Input::text(task.mission.clone()) };
     match task.limit {
         Some(limit) => child_timeout::run_with_timeout(child, input, limit).await,
         None => run::run(child, input).await,

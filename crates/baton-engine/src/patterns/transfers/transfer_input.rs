@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
+use crate::handoff::announcement::Announcement;
 use crate::handoff::start::HandoffOffer;
 use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
@@ -25,12 +26,16 @@ pub(super) struct TransferArguments {
     context: Map<String, Value>,
     #[serde(default)]
     message: String,
+    /// What the user reads before the target takes the thread.
+    #[serde(default)]
+    announcement: String,
 }
 
 impl TransferArguments {
     /// Converts a transfer into a handoff of the thread. `asked` is the giver's input.
-    pub(super) fn offer(self, target: &Arc<Agent>, asked: &Input) -> HandoffOffer {
+    pub(super) fn offer(self, site: &CallSite<'_>, target: &Arc<Agent>, asked: &Input) -> HandoffOffer {
         let request = asked.words();
+        let announcement = Announcement::of_transfer(site, &self.announcement);
         let summary = if self.message.trim().is_empty() { request } else { self.message };
         HandoffOffer {
             target: Arc::clone(target),
@@ -39,17 +44,18 @@ impl TransferArguments {
             known: self.context,
             paused: None,
             moved: None,
+            announcement,
         }
     }
 
     /// Everything that the source agent wrote, one line each.
     pub(super) fn text(&self) -> String {
         let context = if self.context.is_empty() { String::new() } else { json!(self.context).to_string() };
-        [self.reason.as_str(), self.message.as_str(), context.as_str()].join("\n")
+        [self.reason.as_str(), self.message.as_str(), self.announcement.as_str(), context.as_str()].join("\n")
     }
 
     pub(super) fn because(reason: String) -> Self {
-        Self { reason, context: Map::new(), message: String::new() }
+        Self { reason, context: Map::new(), message: String::new(), announcement: String::new() }
     }
 }
 

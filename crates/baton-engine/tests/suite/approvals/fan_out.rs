@@ -90,7 +90,11 @@ async fn withdrawn_approval_of_a_race_is_published() {
     let tools = written.clone();
     let make = move || {
         let mut setup = Setup::new(&model).agent(|a| a.agents = vec![crate::name("b"), crate::name("c")]);
-        setup = setup.with("b", |_| {}).with("c", |_| {}).tool(tools.tool("write"));
+        setup = setup
+            .agent(crate::delegation::may_race)
+            .with("b", |_| {})
+            .with("c", |_| {})
+            .tool(tools.tool("write"));
         setup.ask_at = Some(Risk::High);
         setup
     };

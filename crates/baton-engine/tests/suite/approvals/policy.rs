@@ -69,7 +69,8 @@ async fn receiver_of_the_baton_has_its_own_policy() {
         .script("a", [ScriptedTurn::call("transfer_to_b", &json!({"reason": "knows better"}))])
         .script("b", [ScriptedTurn::call("write", &json!({"n": 1})), ScriptedTurn::text("B.")]);
     let mut setup = Setup::new(&model).with("b", |_| {}).tool(written.tool("write"));
-    setup.agent.collaborations = vec![Collaboration { agent: crate::name("b"), when: None }];
+    setup.agent.collaborations =
+        vec![Collaboration { agent: crate::name("b"), when: None, allow_revisit: 0 }];
     setup.agent.approvals.ask = patterns(&["write"]);
     assert_eq!((setup.run().await.end.status, written.all().len()), (RunStatus::Completed, 1));
 }

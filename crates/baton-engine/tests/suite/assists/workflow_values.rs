@@ -99,6 +99,22 @@ async fn call_without_values_does_not_count() {
     assert_eq!(ran.answer(), "Noted:\n- Name: Alert\n\nWhat is the purpose?", "{}", ran.log());
 }
 
+/// A message may correct a value that it names while others are still missing. Values that it does not name stay as they are.
+#[tokio::test]
+async fn named_value_is_corrected_while_others_are_missing() {
+    let first = form(&json!({"purpose": "alerts for builds", "name": null}));
+    let second = form(&json!({"purpose": "weekly reports", "name": "Digest"}));
+    let say = || ScriptedTurn::text("Well.");
+    let model = on().script("maker", [say(), first, say(), second]);
+    let (talk, _) = talk(&model).await;
+    talk.say("create a skill for alerts for builds").await;
+    let ran = talk.say("Actually, change the purpose to weekly reports. Call it Digest.").await;
+    let (_, recorded) = values(&talk).await;
+    assert_eq!(recorded, json!({"purpose": "weekly reports", "name": "Digest"}), "{}", ran.log());
+    let form = &asked_of(&model, "maker")[3].system;
+    assert!(form.contains("- purpose:") && form.contains("- name:"), "{form}");
+}
+
 /// Whatever the model makes of the form, only words of the message are recorded, and only values that the workflow accepts.
 #[tokio::test]
 async fn made_up_values_are_not_recorded() {

@@ -134,6 +134,28 @@ async fn c_13_second_request_with_a_model() {
     insta::assert_snapshot!("second_request_events", log(&asked.events));
 }
 
+/// Text that the user shows cannot switch: asked whether to finish first, a long message that mentions another agent is no consent, and
+/// the user is never kept.
+#[tokio::test]
+async fn c_13_quoted_request_does_not_switch() {
+    let talk = Talk::new(offline()).await;
+    talk.say(BEGIN).await;
+    assert_eq!(talk.say(OTHER).await.answer(), QUESTION);
+    let report = format!(
+        "{} Connect me with the fixer. {}",
+        "The report is long. ".repeat(9),
+        "It goes on. ".repeat(9)
+    );
+    let asked = talk.say(&report).await;
+    assert!(asked.answer().starts_with(QUESTION), "{}", asked.answer());
+    assert_eq!(talk.holder().await, "maker");
+    let kept = talk.say(&report).await;
+    assert!(kept.answer().starts_with("All right, let's finish this first."), "{}", kept.answer());
+    assert_eq!(values(&talk, "maker").await, json!({ "purpose": "sends Slack alerts" }));
+    talk.say("cancel").await;
+    assert_eq!(talk.holder().await, "a");
+}
+
 /// The pause keeps what was collected, the other agent gets the original words, and the paused work is offered afterwards.
 #[tokio::test]
 async fn c_13_paused_handoff_is_resumed_after_the_second_one() {

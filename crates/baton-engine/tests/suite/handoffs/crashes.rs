@@ -319,6 +319,7 @@ async fn dies_at(chapter: usize, writes: u32, is_made: bool) -> bool {
     let said = world.talk.said().await;
     let expected = [
         "person: create a skill",
+        "a: I'll connect you with our Skill Creation Assistant.",
         "maker: And then?",
         "person: it sends alerts",
         "maker: And then?",
@@ -329,6 +330,9 @@ async fn dies_at(chapter: usize, writes: u32, is_made: bool) -> bool {
     has_died
 }
 
+/// K7: each sentence is said once, wherever the process dies.
+const ANNOUNCED: &str = "a: I'll connect you with our Skill Creation Assistant.";
+const FIXER: &str = "a: I'll connect you with our Debugging Assistant.";
 const SECOND: &str = "Help me debug my crashing service";
 const QUESTION: &str =
     "maker: You're currently in a skill creation session. Would you like to finish that first?";
@@ -345,7 +349,7 @@ const REPLIES: [(&[&str], &[&str], &str); 4] = [
         ],
         "maker",
     ),
-    (&["no"], &["person: no", "fixer: And then?"], "fixer"),
+    (&["no"], &["person: no", FIXER, "fixer: And then?"], "fixer"),
     (
         &["later", "done"],
         &[
@@ -353,6 +357,7 @@ const REPLIES: [(&[&str], &[&str], &str); 4] = [
             "maker: All right, I'll connect you with Debugging Assistant as soon as we're done here.\n\nname?",
             "person: done",
             "a: Great, it is there.",
+            FIXER,
             "fixer: And then?",
         ],
         "fixer",
@@ -364,6 +369,7 @@ const REPLIES: [(&[&str], &[&str], &str); 4] = [
             "maker: All right, I'll connect you with Debugging Assistant as soon as we're done here.\n\nname?",
             "person: cancel",
             "a: Let me know if you'd like to continue creating that skill later.",
+            FIXER,
             "fixer: And then?",
         ],
         "fixer",
@@ -393,7 +399,8 @@ fn c_13_second_request_survives_a_crash_at_every_write() {
                         }
                         let what = format!("{replies:?}, chapter {chapter}, write {writes}, made: {is_made}");
                         let second = format!("person: {SECOND}");
-                        let begun = ["person: create a skill", "maker: And then?", &second, QUESTION];
+                        let begun =
+                            ["person: create a skill", ANNOUNCED, "maker: And then?", &second, QUESTION];
                         let expected: Vec<&str> = begun.into_iter().chain(said.iter().copied()).collect();
                         assert_eq!(world.talk.said().await, expected, "{what}");
                         assert_eq!(world.talk.holder().await, holder, "{what}");

@@ -45,6 +45,78 @@ async fn c_8_handoff_is_started_by_request() {
     assert_eq!(talk.say("Yes").await.answer(), "Good.");
 }
 
+/// C-4: the acceptance says how long it will probably take, once three of the target are completed; ones that were left do not
+/// count.
+#[tokio::test]
+async fn c_4_acceptance_estimates_the_duration_from_completed_handoffs() {
+    let model = Scripted::default()
+        .script("a", std::iter::repeat_n(ScriptedTurn::text("Well."), 6))
+        .script("maker", std::iter::repeat_n(ScriptedTurn::text("Hi!"), 5));
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("I have an idea").await;
+    let mut estimates = Vec::new();
+    for status in [
+        ReturnStatus::Completed,
+        ReturnStatus::Cancelled,
+        ReturnStatus::Completed,
+        ReturnStatus::Completed,
+        ReturnStatus::Completed,
+    ] {
+        let started = talk.engine.start_handoff(talk.asking_for("maker")).await.unwrap();
+        let HandoffStarted::Now { handoff, run_id } = started else { panic!("it was queued") };
+        talk.rest().await;
+        let events = talk.store().run_events(run_id, 0, 100).await.unwrap();
+        let announced = events.iter().find_map(|event| match &event.kind {
+            EventKind::Handoff(handoff) if handoff.phase == HandoffPhase::Active => Some(handoff.clone()),
+            _ => None,
+        });
+        let estimate = handoff.notes.estimated_seconds;
+        assert_eq!(announced.unwrap().estimated_duration_seconds, estimate, "the event says the same");
+        estimates.push(estimate);
+        let returned = HandoffResult { status, ..HandoffResult::default() };
+        return_handoff(&talk.engine, talk.leaving(), returned).await.unwrap();
+        talk.rest().await;
+    }
+    assert_eq!(estimates, [None, None, None, None, Some(0)]);
+}
+
+/// C-34: people see the holder of their thread, unless its file says that they do not: then nothing is announced to them, and it
+/// speaks under the name of the agent that passed the thread on.
+#[tokio::test]
+async fn c_34_hidden_holder_is_not_announced() {
+    use baton_core::message::Visibility;
+    for (visible, announced, speaker) in
+        [(None, true, "Skill Creation Assistant"), (Some(false), false, "Assistant")]
+    {
+        let model = Scripted::default()
+            .script("a", [transfer("maker")])
+            .script("maker", [ScriptedTurn::text("Which one?"), ScriptedTurn::text("Good.")]);
+        let mut setup = setup(&model);
+        setup.others[0].visible = visible;
+        let talk = Talk::new(setup).await;
+        let first = talk.say("create a skill").await;
+        let second = talk.say("Alerts").await;
+        assert_eq!(
+            (second.answer(), talk.holder().await.as_str()),
+            ("Good.", "maker"),
+            "it holds the thread"
+        );
+        let events: Vec<_> = first.events.iter().chain(&second.events).collect();
+        let shown = events.iter().filter(|event| event.visibility == Visibility::User);
+        let is_handoff = |kind: &EventKind| matches!(kind, EventKind::Handoff(_));
+        assert_eq!(shown.clone().any(|event| is_handoff(&event.kind)), announced);
+        assert!(events.iter().any(|event| is_handoff(&event.kind)), "traces have it in any case");
+        let speakers: Vec<&str> = shown
+            .filter_map(|event| match &event.kind {
+                EventKind::TextFinished { speaker, .. } => Some(speaker.as_str()),
+                _ => None,
+            })
+            .collect();
+        let announcing = if announced { &["Assistant"][..] } else { &[] };
+        assert_eq!(speakers, [announcing, &[speaker, speaker]].concat());
+    }
+}
+
 /// C-11, C-28: the library's operations on handoffs fail with errors of their family, each with its code; what was made is carried
 /// back.
 #[tokio::test]

@@ -7,7 +7,7 @@ use baton_core::ledger::Called;
 use baton_core::remote::{RemoteErrorKind, RemoteState};
 use baton_core::store::RunStatus;
 use baton_core::usage::Cost;
-use baton_core::{HumanDuration, Usd};
+use baton_core::{HumanDuration, ProducedFile, Usd};
 use baton_engine::{LimitKind, RunTask};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
@@ -51,6 +51,18 @@ async fn d11_remote_agent_is_called() {
     assert_eq!(row.call, Called::Model { provider: "a2a".into(), model: "b".into() });
     assert_eq!((row.tokens.input_tokens, row.cost), (7, Cost::Known("0.25".parse().unwrap())));
     assert_eq!(row.path, "a/turn:1/tool:1/call:b/turn:1");
+}
+
+/// D8: a file that a remote agent sends is stored, with a verified type, and is a part of the answer of the run.
+#[tokio::test]
+async fn d8_files_of_a_remote_agent_are_parts_of_the_answer() {
+    let model = Scripted::default().script("a", [calls_b(), ScriptedTurn::text("Done.")]);
+    let file = ProducedFile::new(*b"\x89PNG\r\n\x1a\n").named("chart.png").claimed("text/plain");
+    let remotes = ScriptedRemotes::default().script("b", [answer("Found it.").sends(file)]);
+    let ran = setup(&model, &remotes).run().await;
+    let files = ran.end.answer.unwrap().files;
+    let [file] = &files[..] else { panic!("one file was expected: {files:?}") };
+    assert_eq!((file.name.as_str(), file.media_type.as_str(), file.size), ("chart.png", "image/png", 8));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use baton_core::ProducedFile;
 use baton_core::agent::Agent;
 use baton_core::message::{IncludedParts, parts_to_text};
 use baton_core::remote::{
@@ -52,6 +53,14 @@ impl ScriptedReply {
         self.event(RemoteEvent::Ended(Box::new(end)))
     }
 
+    /// The last end has this file.
+    pub(super) fn sends(mut self, file: ProducedFile) -> Self {
+        if let Some(Ok(RemoteEvent::Ended(end))) = self.events.last_mut() {
+            end.files.push(file);
+        }
+        self
+    }
+
     /// The last end reports this usage of the task.
     pub(super) fn used(mut self, input_tokens: u64, usd: &str) -> Self {
         if let Some(Ok(RemoteEvent::Ended(end))) = self.events.last_mut() {
@@ -83,7 +92,7 @@ pub(super) fn task(id: &str) -> RemoteTask {
 
 fn end(state: RemoteState, text: &str, message: &str) -> RemoteEnd {
     let (text, message) = (text.to_owned(), message.to_owned());
-    RemoteEnd { state, text, message, artifacts: Vec::new(), usage: None, handoff: None }
+    RemoteEnd { state, text, message, artifacts: Vec::new(), usage: None, handoff: None, files: Vec::new() }
 }
 
 #[derive(Debug, Default)]

@@ -187,7 +187,7 @@ async fn a_member_may_transfer() {
         .script("a", [ScriptedTurn::text("Done.")]);
     let mut setup = setup(&model, rounds(&["b", "c"], 1)).with("e", |_| {});
     let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
-    b.collaborations = vec![Collaboration { agent: name("e"), when: None }];
+    b.collaborations = vec![Collaboration { agent: name("e"), when: None, allow_revisit: 0 }];
     let ran = setup.run().await;
     assert_eq!(ran.answer(), "Done.");
     assert!(discussion(&ran.events).contains("b in round 1: \"e knows.\""), "{}", discussion(&ran.events));

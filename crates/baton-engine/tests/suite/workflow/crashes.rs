@@ -61,7 +61,7 @@ fn cut_after(cut: usize, first: Setup, second: Setup, words: &[&str]) -> (bool, 
         let messages = store.messages(thread, MessageQuery::last(100)).await.unwrap();
         let events = store.events(thread, 0, 10_000).await.unwrap();
         let told = events.iter().filter_map(|event| match &event.kind {
-            EventKind::Progress { label, .. } => Some(format!("at {label}")),
+            EventKind::Progress(at) => Some(format!("at {} {}/{}", at.label, at.answered, at.questions)),
             EventKind::ToolCalled { tool, .. } => Some(format!("calls {tool}")),
             EventKind::ToolReturned { .. } => Some("returns".to_owned()),
             EventKind::TextFinished { text, .. } => Some(format!("says {text}")),

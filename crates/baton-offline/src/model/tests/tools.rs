@@ -31,6 +31,27 @@ fn a_transfer_that_fits_is_made_with_its_reason() {
     assert!(support("Please pass this conversation on.").says().contains("I can pass it on to"));
 }
 
+/// K7: a transfer has an announcement.
+#[test]
+fn k_7_a_handoff_is_announced_in_a_sentence() {
+    let sentence = |about: &str| {
+        let description = format!("Passes the conversation to {about} Use it when money is meant.");
+        let takes = json!({ "announcement": { "type": "string" } });
+        let turn = Turn::of("You are the first contact.", "I want my money back").tool(
+            "transfer_to_billing",
+            &description,
+            &takes,
+        );
+        turn.calls().1["announcement"].as_str().unwrap().to_owned()
+    };
+    let known = sentence(
+        "Billing Assistant, who then answers in your place. Refunds money together with the person: asks why.",
+    );
+    assert_eq!(known, "I'll connect you with our Billing Assistant, who refunds money together with you.");
+    let plain = sentence("Billing, who then answers in your place. Money matters.");
+    assert_eq!(plain, "I'll connect you with Billing.");
+}
+
 /// G6: nobody passes back and forth on a word.
 #[test]
 fn what_was_just_passed_on_stays_unless_somebody_fits_much_better() {
@@ -120,11 +141,30 @@ fn those_who_fit_are_asked() {
     );
     let (tool, arguments) = lead("Which permits are needed?").calls();
     assert_eq!(tool, "call_agent");
-    assert_eq!(arguments, json!({ "mission": "Which permits are needed?", "specialist": "regulation" }));
+    assert_eq!(arguments, json!({ "mission": "Which permits are needed", "specialist": "regulation" }));
     let everybody = lead("Bananas?").calls();
     assert_eq!((everybody.0.as_str(), everybody.1["agents"].as_array().map(Vec::len)), ("delegate", Some(3)));
     assert_eq!(lead("Bananas?").search().calls().0, "search_docs");
     assert!(lead("And you?").says().contains("I can "));
+}
+
+/// K8: a colleague gets a question of its own, which can be understood without the conversation. What others said is never quoted.
+#[test]
+fn k_8_colleague_gets_a_question_that_stands_alone() {
+    let asked = "Hi! Could you tell me which permits are needed for cargo bikes? Thanks!";
+    let (_, arguments) = lead(asked).calls();
+    assert_eq!(arguments["mission"], "which permits are needed for cargo bikes");
+    let earlier = lead("How do I register cargo bikes?").said("At the office for trailers.");
+    let (tool, arguments) = earlier.asked("And which permits do they need?").calls();
+    assert_eq!(
+        (tool.as_str(), &arguments["mission"]),
+        ("call_agent", &json!("which permits do cargo bikes need"))
+    );
+    let (_, arguments) = lead("Which permits does it need?").calls();
+    assert_eq!(arguments["mission"], "Which permits does it need", "nothing was said before");
+    let (tool, arguments) = lead("What are the demand, range and permits of my cargo bikes?").calls();
+    let expected = json!("demand, range and permits of the cargo bikes");
+    assert_eq!((tool.as_str(), &arguments["message"]), ("delegate", &expected));
 }
 
 fn reply(text: &str) -> String {

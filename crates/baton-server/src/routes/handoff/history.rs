@@ -15,6 +15,20 @@ use crate::trace::Trace;
 use crate::wire::handoff::past::PastHandoff;
 use crate::wire::page::Listed;
 use crate::wire::problem::ProblemBody;
+use crate::wire::thread::ResumableView;
+
+/// Your own work with agents that ended before it was done and can be taken up again, in any conversation, the newest first: the newest
+/// ones only. `POST /api/v1/threads/{thread_id}/handoff/resume` takes one up.
+#[utoipa::path(get, path = "/api/v1/handoffs/resumable", tag = "handoffs",
+    responses((status = 200, body = Listed<ResumableView>)),
+    extensions(("x-permission" = json!("thread:read"))))]
+pub(super) async fn list_resumable(
+    State(app): State<App>,
+    caller: Caller,
+) -> ApiResult<Json<Listed<ResumableView>>> {
+    let left = app.data(&caller).resumable_handoffs_of(&caller.user).await?;
+    Ok(Json(Listed::whole(ResumableView::all(left, &app.agents(&caller)))))
+}
 
 /// All handoffs of a thread, open or ended, the oldest first. A client draws dividers in old history with them.
 #[utoipa::path(get, path = "/api/v1/threads/{thread_id}/handoffs", tag = "handoffs",

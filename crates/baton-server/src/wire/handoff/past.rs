@@ -3,7 +3,7 @@
 use baton_core::store::{HandoffSession, HandoffState};
 use baton_core::{AgentName, HandoffId};
 use baton_engine::Agents;
-use baton_engine::handoff::{connected_message, returning_message};
+use baton_engine::handoff::{connected_message, held_mode_message, returning_message};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -35,6 +35,8 @@ pub struct PastHandoff {
     pub completed_at: Option<Timestamp>,
     /// The sentence for the person when it began.
     pub message: String,
+    /// The line before the first words of the agent that got it: `[Skill Creation Mode]`. Empty if that agent is gone.
+    pub mode: String,
     /// The sentence for the person when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -49,6 +51,7 @@ impl PastHandoff {
         Self {
             display_name: called(&handoff.target_agent_id, agents),
             message: connected_message(agents, &handoff),
+            mode: held_mode_message(agents, &handoff),
             end_message: (!handoff.state.is_open()).then(|| returning_message(agents, &handoff)),
             progress: ProgressView::of(&handoff, agents),
             handoff_id: handoff.handoff_id,

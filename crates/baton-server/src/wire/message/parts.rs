@@ -151,7 +151,8 @@ async fn fill(
         refused(&format!("{place}/uri"), detail)
     })?;
     let (_, bytes) = app.data(caller).artifact(artifact.artifact_id).await?;
-    Ok(Part::Image(Image { source: ImageSource::Base64(STANDARD.encode(bytes)), media_type }))
+    let name = Some(artifact.name.clone());
+    Ok(Part::Image(Image { source: ImageSource::Base64(STANDARD.encode(bytes)), media_type, name }))
 }
 
 fn refused(place: &str, detail: &str) -> Problem {

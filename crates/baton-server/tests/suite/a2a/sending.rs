@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{plan, said, text, with};
+use crate::artifacts::drawing;
 use crate::site::memory;
 
 fn model(answers: usize) -> Scripted {
@@ -182,5 +183,40 @@ async fn an_old_task_of_a_long_context_keeps_its_messages() {
         site.a2a_ok("message/send", &more).await;
     }
     assert_eq!(site.a2a_ok("tasks/get", &json!({ "id": first["id"] })).await, first);
+    site.end().await;
+}
+
+/// D8: files of an answer are file parts of its message and artifacts of the task, in both versions, with addresses to download.
+#[tokio::test]
+async fn d8_files_of_an_answer_are_file_parts_and_artifacts() {
+    let site = plan(&drawing()).start().await;
+    let task = site.a2a_ok("message/send", &text("Draw it")).await;
+    let artifacts = task["artifacts"].as_array().unwrap();
+    let names: Vec<_> = artifacts.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["answer", "chart.png", "page.png"]);
+    let file = &artifacts[1]["parts"][0];
+    assert_eq!((&file["kind"], &file["file"]["mimeType"]), (&json!("file"), &json!("image/png")));
+    let uri = file["file"]["uri"].as_str().unwrap();
+    assert!(site.http.get(uri).send().await.unwrap().bytes().await.unwrap().starts_with(b"\x89PNG"));
+    let answer = task["history"][1]["parts"].as_array().unwrap();
+    assert_eq!(
+        (answer.len(), &answer[1]["file"]["uri"], &answer[1]["file"]["name"]),
+        (3, &json!(uri), &json!("chart.png"))
+    );
+    let events = site.a2a_events("message/stream", &text("Draw it")).await;
+    let updates = events.iter().filter(|event| event["kind"] == "artifact-update");
+    let files = updates.filter(|event| event["artifact"]["name"] == "chart.png").count();
+    assert_eq!(files, 1, "{events:#?}");
+    let body =
+        json!({ "message": { "messageId": "m-1", "role": "ROLE_USER", "parts": [{ "text": "Draw it" }] } });
+    let request = site.http.post(site.url("/message:send")).header("a2a-version", "1.0").json(&body);
+    let sent: serde_json::Value = request.send().await.unwrap().json().await.unwrap();
+    let part = &sent["task"]["artifacts"][1]["parts"][0];
+    assert_eq!(
+        (&part["filename"], &part["mediaType"]),
+        (&json!("chart.png"), &json!("image/png")),
+        "{sent:#}"
+    );
+    assert!(part["url"].as_str().unwrap().starts_with(&site.url("/api/v1/artifacts/")), "{part}");
     site.end().await;
 }

@@ -45,6 +45,30 @@ async fn c_16_what_was_left_goes_on_where_it_was() {
     site.end().await;
 }
 
+/// K10: unfinished work is listed in any thread for its user only, until it continues.
+#[tokio::test]
+async fn k_10_unfinished_work_of_all_threads_is_listed_for_its_user_only() {
+    let model = model([ScriptedTurn::text("We were at the name.")]);
+    let site = plan(&model).start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let (thread, accepted) = held(&ada).await;
+    let listed = async |person: &Person<'_>| person.see("/api/v1/handoffs/resumable").await["data"].clone();
+    assert_eq!(listed(&ada).await, json!([]), "it is still open");
+    exit(&ada, &thread).await;
+    let left = listed(&ada).await;
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+    assert_eq!((&left[0]["handoff_id"], &left[0]["thread_id"]), (&accepted["handoff_id"], &json!(thread)));
+    assert!(left[0]["message"].as_str().unwrap().starts_with("Welcome back!"), "{left}");
+    for (tenant, user, role) in [("acme", "bob", "user"), ("acme", "eve", "admin"), ("other", "ada", "user")]
+    {
+        let other = site.person(tenant, user, &[role]).await;
+        assert_eq!(listed(&other).await, json!([]), "{user} of {tenant}");
+    }
+    resume(&ada, &thread, &accepted["handoff_id"]).await;
+    assert_eq!(listed(&ada).await, json!([]));
+    site.end().await;
+}
+
 /// C-5, C-17: what the holder brought is told, and the main agent takes it up.
 #[tokio::test]
 async fn c_17_what_is_given_back_as_done_is_taken_up_and_cannot_go_on() {
@@ -83,6 +107,24 @@ async fn c_17_what_is_given_back_as_done_is_taken_up_and_cannot_go_on() {
     site.end().await;
 }
 
+/// C-4: an acceptance has an estimate once three handoffs to the agent are completed in the tenant.
+#[tokio::test]
+async fn c_4_acceptance_has_an_estimate_from_completed_handoffs() {
+    let site = plan(&model(vec![ScriptedTurn::text("What is it called?"); 3])).start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    for _ in 0..3 {
+        let (thread, accepted) = held(&ada).await;
+        assert_eq!(accepted.get("estimated_duration_seconds"), None, "{accepted}");
+        let done = json!({ "completion_status": "completed" });
+        let path = format!("{}/return", of(&thread));
+        assert_eq!(said(ada.post(&path, &done).await, "post", RETURN).await.0, 200);
+    }
+    let (_, accepted) = held(&ada).await;
+    let estimated = accepted["estimated_duration_seconds"].as_u64();
+    assert!(estimated.is_some_and(|seconds| seconds < 60), "{accepted}");
+    site.end().await;
+}
+
 fn handoffs(frames: &[Frame]) -> Vec<(&str, &str)> {
     let told = frames.iter().filter(|frame| frame.event["name"] == "baton.handoff");
     told.map(|frame| {
@@ -115,7 +157,7 @@ async fn c_19_whoever_listens_hears_the_thread_change_hands() {
     start(&ada, &thread, &to("maker")).await;
     let begun = frames.until(is_end).await;
     let connecting = "Connecting you with Skill Creation Assistant...";
-    assert_eq!(handoffs(&begun), [("connecting", connecting), ("active", "")]);
+    assert_eq!(handoffs(&begun), [("connecting", connecting), ("active", "[Skill Creation Mode]")]);
     assert_eq!(holders(&begun).last(), Some(&("maker".to_owned(), true)), "{begun:#?}");
     assert!(begun.iter().any(|frame| frame.event["activityType"] == "baton.progress"));
     assert_eq!(text_of(&begun), "What is it called?");

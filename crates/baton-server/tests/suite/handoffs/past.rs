@@ -41,7 +41,10 @@ async fn handoffs_of_a_thread_are_listed_with_what_the_person_saw() {
         ("reason", json!("the person wants a skill")),
         ("message", json!("Connecting you with Skill Creation Assistant...")),
         ("end_message", json!("No problem! Returning you to the main assistant.")),
-        ("progress", json!({ "state": "ask_name", "label": "Ask name", "step": 1, "total": 3 })),
+        (
+            "progress",
+            json!({ "state": "ask_name", "label": "Ask name", "step": 1, "total": 3, "answered": 0, "questions": 1 }),
+        ),
     ] {
         assert_eq!(left[name], value, "{name}");
     }

@@ -194,7 +194,7 @@ fn called() -> EventKind {
 
 fn returned() -> EventKind {
     let call_id = ToolCallId::parse("call_1").unwrap();
-    EventKind::ToolReturned { call_id, output: "x".into(), failed: false }
+    EventKind::ToolReturned { call_id, output: "x".into(), failed: false, files: Vec::new() }
 }
 
 fn session() -> SessionId {

@@ -7,6 +7,7 @@ use baton_core::{StoreError, Usage};
 use super::screen::Show;
 use super::standing::ChatStatus;
 use super::talk::Chat;
+use crate::commands;
 use crate::report::figures::{cost, count, tokens};
 use crate::report::table::{Column, Table};
 
@@ -19,7 +20,9 @@ impl Chat {
             Column::Text("name"),
             Column::Text("what for"),
         ]);
-        for agent in self.looks.agents.values().filter(|agent| !agent.badge.hidden) {
+        // Also those that were created meanwhile.
+        let agents = self.engine.agents(&commands::tenant());
+        for agent in agents.values().filter(|agent| !agent.badge.hidden) {
             let is_answering =
                 standing.is_held_by(&agent.name) || (standing.holder.is_none() && self.entry.is(&agent.name));
             table.add([

@@ -6,7 +6,7 @@ use baton_core::message::Message;
 use baton_core::store::{MessageQuery, PageRequest, Thread};
 use baton_core::{StoreError, TenantStore};
 use baton_engine::Engine;
-use baton_engine::handoff::welcome_back_message;
+use baton_engine::handoff::{is_resumable, welcome_back_message};
 
 use super::Args;
 use super::screen::Show;
@@ -32,6 +32,9 @@ impl Chat {
             && let Next::Leave(exit) = self.take_up(thread).await?
         {
             return Ok(Next::Leave(exit));
+        }
+        if self.position == 0 && args.resume.is_none() {
+            self.offer_other_work().await?;
         }
         if is_typed {
             self.screen.show(Show::Aside("/help lists the commands; Ctrl-D leaves".to_owned())).await;
@@ -62,6 +65,22 @@ impl Chat {
         }
         self.welcome().await;
         Ok(Next::Stay)
+    }
+
+    /// In a new conversation: what the person has left unfinished in another one. The words take it up here.
+    async fn offer_other_work(&mut self) -> anyhow::Result<()> {
+        let mut left = self.store.resumable_handoffs_of(&commands::user()).await?;
+        left.retain(|one| {
+            self.looks.agents.get(&one.target_agent_id).is_some_and(|agent| is_resumable(agent, one))
+        });
+        if let Some(newest) = left.first() {
+            let told = format!(
+                "{} (continue, or say something else)",
+                welcome_back_message(&self.looks.agents, newest)
+            );
+            self.screen.show(Show::Told(told)).await;
+        }
+        Ok(())
     }
 
     /// Who has the conversation, or what the person may want to go on with.

@@ -28,7 +28,7 @@ pub(super) struct Looks {
 
 impl Looks {
     pub(super) fn of(agents: &Arc<Agents>) -> Self {
-        let names = agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone()));
+        let names = agents.values().map(|agent| (agent.name.clone(), agent.public_name().to_owned()));
         let profiles = AgentProfiles::of(agents.values().map(|agent| &**agent));
         Self { agents: Arc::clone(agents), profiles, names: names.collect() }
     }

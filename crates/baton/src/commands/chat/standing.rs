@@ -63,7 +63,10 @@ impl ChatStatus {
     /// What stands before the place where the person types: where they are and, if it fits, on the same line.
     pub(super) fn prompt(&self) -> (Option<String>, String) {
         let Some(holder) = &self.holder else { return (None, "> ".to_owned()) };
-        let step = holder.progress.as_ref().map(|at| format!(" · step {} of {}", at.step, at.total));
+        let step = holder.progress.as_ref().map(|at| {
+            let answers = (at.questions > 0).then(|| format!(", {}/{} answers", at.answered, at.questions));
+            format!(" · step {} of {}{}", at.step, at.total, answers.unwrap_or_default())
+        });
         let head = format!("[{}{} · /exit-handoff to leave]", holder.name, step.unwrap_or_default());
         let room = width_of(&std::io::stdin()).unwrap_or(usize::MAX);
         if head.chars().count() + TYPED > room { (Some(head), "> ".to_owned()) } else { (None, head + " > ") }
@@ -76,7 +79,7 @@ impl ThreadHolder {
         let at = self
             .progress
             .as_ref()
-            .map(|at| format!(" · {}", step(at.step as u64, at.total as u64, &at.label)));
+            .map(|at| format!(" · {}", step(at.step.into(), at.total.into(), &at.label)));
         format!("{} has this conversation{} · /exit-handoff to leave", self.name, at.unwrap_or_default())
     }
 }

@@ -130,7 +130,7 @@ impl Attendant<'_> {
             return Ok(Asked::Left(Exit::Waiting));
         }
         let names: AgentNames =
-            self.agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone())).collect();
+            self.agents.values().map(|agent| (agent.name.clone(), agent.public_name().to_owned())).collect();
         let lines = lines.get_or_insert_with(InputLines::open);
         for request in requests {
             if postponed.contains(&request.approval_id) || !self.is_open(request).await? {

@@ -32,7 +32,7 @@ pub(in crate::commands) struct RunScreen {
 impl RunScreen {
     pub(super) fn open(agent: &AgentName, agents: &Agents, json: bool) -> Self {
         let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
-        let names = agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone()));
+        let names = agents.values().map(|agent| (agent.name.clone(), agent.public_name().to_owned()));
         let names: AgentNames = names.collect();
         let mut output = AnswerOutput::new(json, agents);
         let mut progress = Progress::new(agent, names, !json);

@@ -3,10 +3,11 @@
 use std::io::ErrorKind;
 
 use anyhow::Context as _;
-use baton_core::SubAgentResult;
 use baton_core::event::{Dissent, Event, EventKind, HandoffEvent};
 use baton_core::message::Visibility;
 use baton_core::store::{PageRequest, RunRecord};
+use baton_core::workflow::WorkflowProgress;
+use baton_core::{FileRef, SubAgentResult};
 
 use super::super::archive::Archive;
 use super::super::write;
@@ -90,6 +91,7 @@ fn told(kind: &EventKind) -> String {
         EventKind::ToolCalled { tool, arguments, .. } => format!("called {tool} with {arguments}"),
         EventKind::ToolReturned { output, failed: false, .. } => format!("the tool returned: {output}"),
         EventKind::ToolReturned { output, failed: true, .. } => format!("the tool failed: {output}"),
+        EventKind::Files { files, .. } => files_line(files),
         EventKind::Handoff(HandoffEvent { phase, from, to, message, .. }) => {
             format!("handoff from {from} to {to}, {phase}: {message}")
         }
@@ -108,7 +110,7 @@ fn told(kind: &EventKind) -> String {
         EventKind::TeamEnded { rounds, by, dissent } => {
             format!("the team ended after {rounds} rounds by {by}{}", against(dissent))
         }
-        EventKind::Progress { label, step, total, .. } => format!("step {step} of {total}: {label}"),
+        EventKind::Progress(progress) => progress_line(progress),
         EventKind::Guardrail(refused) => {
             format!(
                 "a guardrail for the {} refused a text ({}): {}",
@@ -121,6 +123,16 @@ fn told(kind: &EventKind) -> String {
         EventKind::TextStarted { speaker, .. } => format!("{speaker} speaks"),
         EventKind::TextDelta { delta, .. } | EventKind::Reasoning { delta, .. } => delta.clone(),
     }
+}
+
+fn files_line(files: &[FileRef]) -> String {
+    let files: Vec<String> = files.iter().map(FileRef::describe).collect();
+    format!("the answer has {}", files.join(", "))
+}
+
+fn progress_line(progress: &WorkflowProgress) -> String {
+    let answers = progress.answers().map(|answers| format!(", {answers}")).unwrap_or_default();
+    format!("step {} of {}: {}{answers}", progress.step, progress.total, progress.label)
 }
 
 /// The members who did not agree, with their reasons.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::person::Person;
 use super::turn::Turn;
 use super::walk::{all_asked, answer, asked, slack_alert};
-use super::{ACTIVE, CONNECTING, READY, WISH, project, skill};
+use super::{ACTIVE, ANNOUNCED, CONNECTING, MODE, READY, WISH, project, skill};
 use crate::served::Served;
 
 /// J2.1 to J2.4.
@@ -13,12 +13,13 @@ fn begin(ada: &Person) -> Turn {
     let turn = ada.say(WISH);
     assert!(turn.is_well(), "J2.1: {:?}", turn.events);
     assert_eq!(turn.phases(), ["connecting", "active"], "J2.2: it is handed over");
-    assert_eq!(turn.sentences(), [CONNECTING], "J2.3");
+    assert_eq!(turn.sentences(), [CONNECTING, MODE], "J2.3");
     let creator = json!({
         "id": "skill-creator", "display_name": "Skill Creation Assistant", "color": "orange", "exitable": true,
     });
     assert_eq!(turn.holder(), creator, "J2.3: who has the baton, and that they can be left");
-    assert_eq!(turn.speakers(), ["Skill Creation Assistant"], "J2.4: they speak themselves");
+    assert_eq!(turn.speakers(), ["Assistant", "Skill Creation Assistant"], "J2.4: they speak themselves");
+    assert_eq!(turn.texts()[0].1, ANNOUNCED, "K7");
     assert!(turn.said().contains("create a skill that sends Slack alerts"), "J2.4: {}", turn.said());
     assert!(turn.said().contains("“sends Slack alerts”"), "J2.4: what was said is not asked again");
     assert_eq!(turn.states(), ["gathering_requirements"], "J2.5");
@@ -62,7 +63,10 @@ fn j2_a_skill_is_made_saved_and_active() {
     assert_eq!(context["handoff_target_agent"], "skill-creator", "J2.4: {context}");
     assert_eq!(
         context["progress"],
-        json!({ "state": "gathering_requirements", "label": "Gathering requirements", "step": 1, "total": 5 }),
+        json!({
+            "state": "gathering_requirements", "label": "Gathering requirements", "step": 1, "total": 5,
+            "answered": 1, "questions": 6,
+        }),
         "J2.5"
     );
     let saved = || skill(dir.path(), "default", "slack-alert");

@@ -57,10 +57,10 @@ fn c_14_i13_the_maker_of_skills_is_down() {
     assert_eq!(turn.sentences().last(), Some(&UNAVAILABLE), "C-14");
     assert_eq!(
         (turn.speakers(), &turn.holder()["id"]),
-        (vec!["Assistant".to_owned()], &json!("assistant")),
+        (vec!["Assistant".to_owned(); 2], &json!("assistant")),
         "C-14"
     );
-    assert!(turn.said().starts_with(UNAVAILABLE), "C-14: {}", turn.said());
+    assert!(turn.said().contains(UNAVAILABLE), "C-14: {}", turn.said());
     let context = ada.context();
     assert_eq!(context["is_handoff_active"], false, "C-14: {context}");
     let next = ada.say("How do I configure rate limiting?");

@@ -13,6 +13,8 @@ use crate::crash::wire::{self, Answer, HANG};
 const AGENTS: &[(&str, &str)] = &[
     ("assistant", "You are the main assistant"),
     ("skill-creator", "You build a skill together"),
+    ("agent-creator", "You create an agent together"),
+    ("created", "You are Trip Planner"),
     ("debugger", "you find out why something does not work"),
     ("knowledge", "You are the documentation specialist"),
 ];
@@ -23,6 +25,8 @@ pub(super) struct Model {
     /// Who asked, one entry for each request.
     heard: Arc<Mutex<Vec<&'static str>>>,
     hang: Arc<Mutex<Option<String>>>,
+    /// The tools that a created agent was offered last.
+    tools: Arc<Mutex<Vec<String>>>,
     stopped: Receiver<()>,
 }
 
@@ -32,13 +36,25 @@ impl Model {
         let (tell, stopped) = channel();
         let heard: Arc<Mutex<Vec<&str>>> = Arc::default();
         let hang: Arc<Mutex<Option<String>>> = Arc::default();
-        let mind = Mind { slow, heard: Arc::clone(&heard), hang: Arc::clone(&hang), tell };
+        let tools: Arc<Mutex<Vec<String>>> = Arc::default();
+        let mind = Mind {
+            slow,
+            heard: Arc::clone(&heard),
+            hang: Arc::clone(&hang),
+            tools: Arc::clone(&tools),
+            tell,
+        };
         let base_url = wire::serve(move |request| mind.answer(request));
         let config = format!(
             "[models]\ndefault = \"local/m\"\n[models.providers.local]\nbase_url = \"{base_url}\"\n\
                      [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false }}\n"
         );
-        Self { config, heard, hang, stopped }
+        Self { config, heard, hang, tools, stopped }
+    }
+
+    /// The tools that a created agent was offered last.
+    pub(super) fn tools_of_created(&self) -> Vec<String> {
+        self.tools.lock().unwrap().clone()
     }
 
     /// Who asked since the last time.
@@ -67,6 +83,7 @@ struct Mind {
     slow: Duration,
     heard: Arc<Mutex<Vec<&'static str>>>,
     hang: Arc<Mutex<Option<String>>>,
+    tools: Arc<Mutex<Vec<String>>>,
     tell: Sender<()>,
 }
 
@@ -100,7 +117,13 @@ impl Mind {
         }
         let Says(said, called) = match *agent {
             "assistant" => assistant(&told, is_tool),
-            "skill-creator" => creator(&note, &told, is_tool),
+            "skill-creator" | "agent-creator" => creator(&note, &told, is_tool),
+            "created" => {
+                let tools = request["tools"].as_array().into_iter().flatten();
+                let names = tools.filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned));
+                *self.tools.lock().unwrap() = names.collect();
+                text("Take the night train.")
+            }
             "debugger" => text("What goes wrong? If there is a message, please paste it exactly."),
             _ => self.knowledge(&told, is_tool),
         };
@@ -150,6 +173,10 @@ fn assistant(told: &str, is_tool: bool) -> Says {
         }
         _ if is_tool => text(EXAMPLE),
         _ if told.contains("The conversation is yours again") => text(ACTIVE),
+        _ if told.contains("create an agent") => {
+            let why = json!({ "reason": "an agent is wanted", "context": { "purpose": "plans trips" } });
+            call("transfer_to_agent_creator", why)
+        }
         _ if told.contains("create a skill") => {
             let why =
                 json!({ "reason": "a skill is wanted", "context": { "purpose": "sends Slack alerts" } });
@@ -189,6 +216,8 @@ fn creator(note: &str, told: &str, is_tool: bool) -> Says {
 fn values(told: &str) -> Map<String, Value> {
     const LEADS: &[(&str, &str)] = &[
         ("steps", "do this: "),
+        ("tools", "use the tools "),
+        ("examples", "people ask "),
         ("name", "call it "),
         ("triggers", "people say "),
         ("non_triggers", "not when they say "),

@@ -17,7 +17,11 @@ fn j1_a_question_is_answered_and_nobody_sees_who_was_asked() {
     let asked: Vec<_> = turn.of_type("SUBAGENT_STARTED").map(|event| event["name"].clone()).collect();
     assert_eq!(asked, ["Knowledge"], "J1.2: it needs the knowledge base");
     let begun = turn.of_type("SUBAGENT_STARTED").next().unwrap();
-    assert_eq!(begun["description"], QUESTION, "J1.3: the knowledge agent is asked");
+    let query = "how to configure rate limiting for the agent";
+    assert_eq!(
+        begun["description"], query,
+        "J1.3, K8: the knowledge agent is asked in words of the main agent"
+    );
     let finished = turn.of_type("SUBAGENT_FINISHED").next().expect("J1.3: it answers");
     assert_eq!(finished["outcome"], json!({ "type": "success" }), "J1.3");
     assert!(

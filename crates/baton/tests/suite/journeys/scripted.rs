@@ -8,7 +8,9 @@ use super::model::Model;
 use super::person::Person;
 use super::tenants::key;
 use super::walk::asked;
-use super::{ACTIVE, CONNECTING, LATER, LEFT, QUESTION, READY, UNAVAILABLE, WISH, edit, project, skill};
+use super::{
+    ACTIVE, CONNECTING, LATER, LEFT, MODE, QUESTION, READY, UNAVAILABLE, WISH, edit, project, skill,
+};
 use crate::served::Served;
 
 const FIRST: &str =
@@ -49,7 +51,7 @@ fn j2_c_37_a_model_makes_a_skill_and_the_main_agent_spends_nothing() {
     let begun = ada.say(WISH);
     assert!(begun.is_well(), "J2.1: {:?}", begun.events);
     assert_eq!(begun.phases(), ["connecting", "active"], "J2.2");
-    assert_eq!(begun.sentences(), [CONNECTING], "J2.3");
+    assert_eq!(begun.sentences(), [CONNECTING, MODE], "J2.3");
     assert_eq!(begun.speakers().last().unwrap(), "Skill Creation Assistant", "J2.4");
     assert_eq!(begun.holder()["exitable"], true, "J2.4");
     assert_eq!(asked(&begun.said()), Some("steps"), "J2.4: the purpose is known: {}", begun.said());
@@ -139,7 +141,7 @@ fn c_14_x16_a_model_tells_why_nobody_takes_over() {
     let person = |user, role| Person::with_key(&served, &key(dir.path(), "acme", user, role));
     let (ada, carl) = (person("ada", "builder"), person("carl", "user"));
     let down = ada.say(WISH);
-    assert_eq!(down.sentences(), [CONNECTING, UNAVAILABLE], "C-14");
+    assert_eq!(down.sentences(), [CONNECTING, MODE, UNAVAILABLE], "C-14");
     assert!(down.said().ends_with(UNAVAILABLE), "C-14: {}", down.said());
     assert_eq!(down.holder()["id"], "assistant", "C-14");
     assert_eq!(model.heard(), ["assistant", "assistant"], "C-14");

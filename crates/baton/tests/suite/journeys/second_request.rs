@@ -14,7 +14,13 @@ use crate::served::Served;
 const OTHER: &str = "Help me debug my crashing service";
 
 /// Says it, kills the server as soon as `mark` is in the stream, and returns when the next server has gone on with it.
-fn killed(dir: &TempDir, mut served: Served, person: &Person, said: &str, mark: &str) -> (Served, Person) {
+pub(super) fn killed(
+    dir: &TempDir,
+    mut served: Served,
+    person: &Person,
+    said: &str,
+    mark: &str,
+) -> (Served, Person) {
     person.say_until(said, mark);
     served.child.kill().unwrap();
     served.child.wait().unwrap();

@@ -77,10 +77,19 @@ impl Turn {
         self.of_name("name", "baton.handoff").map(|event| event["value"]["phase"].as_str().unwrap()).collect()
     }
 
-    /// The states that were entered.
+    /// The states that were entered, each once.
     pub(super) fn states(&self) -> Vec<&str> {
         let told = self.of_name("activityType", "baton.progress");
-        told.map(|event| event["content"]["state"].as_str().unwrap()).collect()
+        let mut states: Vec<&str> = told.map(|event| event["content"]["state"].as_str().unwrap()).collect();
+        states.dedup();
+        states
+    }
+
+    /// The progress that accompanies the reply: "Gathering requirements 3/6".
+    pub(super) fn progress(&self) -> String {
+        let told = self.of_name("activityType", "baton.progress").last().map(|event| &event["content"]);
+        let told = told.unwrap_or_else(|| panic!("no progress: {:?}", self.events));
+        format!("{} {}/{}", told["label"].as_str().unwrap(), told["answered"], told["questions"])
     }
 
     pub(super) fn statuses(&self) -> Vec<&str> {

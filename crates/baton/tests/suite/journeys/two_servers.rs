@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::person::Person;
 use super::walk::{answer, slack_alert};
-use super::{CONNECTING, LEFT, WISH, project, skill};
+use super::{CONNECTING, LEFT, MODE, WISH, project, skill};
 use crate::provider::{Provider, Reply};
 use crate::served::Served;
 
@@ -111,8 +111,8 @@ fn c03_skill_is_made_on_another_server() {
     let ada = Person::new(&near);
     let begun = ada.say(WISH);
     assert!(begun.is_well(), "{:?}", begun.events);
-    assert_eq!(begun.sentences(), [CONNECTING]);
-    assert_eq!(begun.speakers(), ["Skill Creation Assistant"], "{:?}", begun.texts());
+    assert_eq!(begun.sentences(), [CONNECTING, MODE]);
+    assert_eq!(begun.speakers(), ["Assistant", "Skill Creation Assistant"], "{:?}", begun.texts());
     assert!(begun.said().contains("Slack alerts"), "{}", begun.said());
     assert_eq!(ada.context()["handoff_target_agent"], "skill-creator");
     let (keys, last) = answer(&ada, &slack_alert("Slack Alert"), begun.said(), "");

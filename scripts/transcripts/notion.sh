@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Writes docs/transcripts/notion.md anew: a skill that summarizes Notion pages, made with the bundled agents on a real terminal, without a
+# model and with one that says what is written below. BATON names the command.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+repository=$PWD
+out=docs/transcripts/notion.md
+baton=${BATON:-$repository/target/debug/baton}
+
+project=$(mktemp -d)
+trap 'kill "${model:-}" 2>/dev/null || true; rm -rf "$project"' EXIT
+mkdir -p "$project/offline" "$project/model"
+cp -r agents "$project/offline/"
+cp -r agents "$project/model/"
+touch "$project/offline/baton.toml"
+
+cat >"$project/offline/lines.txt" <<'LINES'
+I want to create a skill that summarizes Notion pages
+I want to summarize my project pages. Bullet points would be great.
+yes
+Notion Summary
+summarize my Notion pages
+skip
+yes
+/quit
+LINES
+(cd "$project/offline" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+
+cat >"$project/replies.json" <<'REPLIES'
+[
+  {"call": ["transfer_to_skill_creator", {"reason": "skill_creation_workflow", "announcement": "I'll connect you with our Skill Creation Assistant who specializes in building custom skills.", "context": {"purpose": "summarizes Notion pages"}}]},
+  {"text": "Hi! I'm here to help you create a skill for summarizing Notion pages.\n\nLet's start with the basics:\n1. What specific Notion pages or databases will this skill access?\n2. How should the summaries be formatted (bullet points, paragraphs, etc.)?"},
+  {"call": ["advance_workflow", {"values": {"steps": "Summarize my project pages.", "format": "bullets"}}]},
+  {"text": "Got it! Let me gather a bit more information:\n\n- Should the skill summarize all content or focus on specific sections?\n- How long should each summary be?"},
+  {"call": ["advance_workflow", {"values": {"steps": "Read the project pages.\nSummarize only the decisions, five lines each.", "name": "Notion Summary"}}]},
+  {"text": "Thank you. What would people say when they want it?"},
+  {"call": ["advance_workflow", {"values": {"triggers": "summarize my Notion pages"}}]},
+  {"text": "The skill is written and its examples are tested. Save and activate this skill?"},
+  {"call": ["advance_workflow", {"values": {"confirmed": true}}]},
+  {"call": ["complete_handoff", {"result_summary": "The skill is saved.", "artifacts": ["skill:notion-summary"]}]},
+  {"text": "Great, your 'Notion Summary' skill is now active."}
+]
+REPLIES
+cat >"$project/model/lines.txt" <<'LINES'
+I want to create a skill that summarizes Notion pages
+I want to summarize my project pages. Bullet points would be great.
+Only the decisions, five lines each. Call it Notion Summary.
+summarize my Notion pages
+yes
+/quit
+LINES
+"$repository/scripts/transcripts/model.py" "$project/replies.json" "$project/port" &
+model=$!
+until [[ -s $project/port ]]; do sleep 0.1; done
+cat >"$project/model/baton.toml" <<CONFIG
+[models]
+default = "local/m"
+[models.providers.local]
+base_url = "http://127.0.0.1:$(<"$project/port")/v1"
+[models.providers.local.models.m]
+assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }
+CONFIG
+(cd "$project/model" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+
+shown() {
+    echo '````text'
+    sed -e 's/[0-9a-f]\{8\}-[0-9a-f-]\{27\}/<thread>/' -e 's/baton chat -r [0-9a-f]\+/baton chat -r <thread>/' "$1"
+    echo '````'
+}
+{
+    cat <<'HEAD'
+# A skill that summarizes Notion pages
+
+What a person saw who typed these lines into `baton chat`, in a terminal of 100 columns, with the bundled agents. The main agent announces the
+specialist in a sentence of its own, the specialist's mode follows, then its first question; each reply has the progress. It was written down by
+`scripts/transcripts/notion.sh`.
+
+[Handoffs](../handoffs.md#what-people-see) explains what happens behind it.
+
+## Without a model
+
+HEAD
+    shown "$project/offline/shown.txt"
+    cat <<'MODEL'
+
+## With a model
+
+The model's words come from a script, so that the conversation can be repeated.
+
+MODEL
+    shown "$project/model/shown.txt"
+} >"$out"
