@@ -1,6 +1,7 @@
 //! From the bytes of a body to the chunks of a reply.
 
 use std::future::poll_fn;
+use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ impl<D: Decode> ReplyReading<D> {
     /// Adds the chunks of the next frame of the body; `None` is its end.
     fn read(
         &mut self,
-        frame: Option<Result<BodyFrame<Bytes>, hyper::Error>>,
+        frame: Option<io::Result<BodyFrame<Bytes>>>,
         ready: &mut Vec<Chunk>,
     ) -> Result<Option<Finish>, ModelFault> {
         match frame {

@@ -2,6 +2,7 @@
 
 mod connector;
 mod direct;
+mod http1;
 
 use std::error::Error;
 use std::io;
@@ -31,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(90);
 /// Pools of connections. Cheap to clone.
 ///
 /// `hyper` without a layer between: a call needs no redirects, cookies, compression or overall time limit. Connections with TLS
-/// or through a proxy have a task each, because several HTTP/2 requests share one. Plain ones are polled by the caller.
+/// or through a proxy have a task each, because several HTTP/2 requests share one. Plain ones are read by the caller: [`mod@http1`].
 #[derive(Debug, Clone)]
 pub struct ModelHttpClient {
     pooled: legacy::Client<Connector, Full<Bytes>>,
@@ -65,7 +66,7 @@ impl ModelHttpClient {
     /// Returns when the head of the response has arrived.
     pub(crate) async fn send(
         &self,
-        mut request: Request<Full<Bytes>>,
+        mut request: Request<Bytes>,
     ) -> Result<Response<ResponseBody>, ModelFault> {
         let agent = HeaderValue::from_static(concat!("baton/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
@@ -79,7 +80,7 @@ impl ModelHttpClient {
                 request.headers_mut().insert(PROXY_AUTHORIZATION, credential.clone());
             }
         }
-        let response = self.pooled.request(request).await.map_err(|error| broken(&error))?;
+        let response = self.pooled.request(request.map(Full::new)).await.map_err(|error| broken(&error))?;
         Ok(response.map(ResponseBody::Pooled))
     }
 }
@@ -95,14 +96,14 @@ pub(crate) enum ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match &mut *self {
-            Self::Pooled(body) => Pin::new(body).poll_frame(context),
+            Self::Pooled(body) => Pin::new(body).poll_frame(context).map_err(io::Error::other),
             Self::Direct(body) => Pin::new(body).poll_frame(context),
         }
     }
@@ -153,8 +154,8 @@ mod tests {
         ModelHttpClient::new(matcher)
     }
 
-    fn get(uri: &str) -> Request<Full<Bytes>> {
-        Request::get(uri).body(Full::default()).unwrap()
+    fn get(uri: &str) -> Request<Bytes> {
+        Request::get(uri).body(Bytes::new()).unwrap()
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use baton_core::{ModelError, ModelErrorKind, TraceParent};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use url::Url;
@@ -25,7 +25,7 @@ const MAX_JSON_BYTES: usize = 1024 * 1024;
 /// Shorter keys are not masked in errors.
 const MIN_SECRET_BYTES: usize = 8;
 
-pub(crate) type ProviderCall = Request<Full<Bytes>>;
+pub(crate) type ProviderCall = Request<Bytes>;
 
 /// One provider as it can be called. Cheap to clone; its `Debug` shows no key.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ impl ProviderConnection {
 
     fn request(&self, builder: http::request::Builder, body: Vec<u8>) -> Result<ProviderCall, ModelFault> {
         let mut request = builder
-            .body(Full::from(body))
+            .body(Bytes::from(body))
             .map_err(|error| ModelFault::new(ModelErrorKind::InvalidRequest, error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -50,6 +50,12 @@ impl Connector {
         Self { route: ConnectionRoute { http, proxies, tls: Arc::default() } }
     }
 
+    /// A connection without TLS and proxy.
+    pub(super) async fn connect_plain(&self, destination: Uri) -> Result<TcpStream, BoxError> {
+        let mut http = self.route.http.clone();
+        Ok(within_timeout(async move { Ok(http.call(destination).await?) }).await?.into_inner())
+    }
+
     async fn connect(mut self, destination: Uri) -> Result<MaybeHttpsStream<Routed>, BoxError> {
         if destination.scheme() != Some(&Scheme::HTTPS) {
             return Ok(MaybeHttpsStream::Http(self.route.call(destination).await?));
@@ -70,17 +76,17 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, destination: Uri) -> Self::Future {
-        let connecting = self.clone().connect(destination);
-        async move {
-            match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-                Ok(connected) => connected,
-                Err(_) => {
-                    let message = format!("no connection within {} s", CONNECT_TIMEOUT.as_secs());
-                    Err(io::Error::new(io::ErrorKind::TimedOut, message).into())
-                }
-            }
+        within_timeout(self.clone().connect(destination)).boxed()
+    }
+}
+
+async fn within_timeout<T>(connecting: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
+    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+        Ok(connected) => connected,
+        Err(_) => {
+            let message = format!("no connection within {} s", CONNECT_TIMEOUT.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, message).into())
         }
-        .boxed()
     }
 }
 

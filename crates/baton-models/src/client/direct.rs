@@ -5,35 +5,29 @@
 //! request to the same server. Dropping a body that was not closes its connection.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::Full;
-use hyper::body::{Body, Frame, Incoming};
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_rustls::MaybeHttpsStream;
+use hyper::body::{Body, Frame};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tower::Service as _;
 
 use super::broken;
-use super::connector::{Connector, Routed};
+use super::connector::Connector;
+use super::http1::Http1Connection;
 use crate::fault::ModelFault;
 
 /// How often idle connections are checked.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 /// The port of an `http` address without one.
 const DEFAULT_PORT: u16 = 80;
-
-type Driver = http1::Connection<MaybeHttpsStream<Routed>, Full<Bytes>>;
 
 /// A client for `http` addresses that are reached without a proxy. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -49,11 +43,8 @@ impl DirectClient {
 
     /// Returns when the head of the response has arrived. A request that an idle connection could not send any more, because the
     /// server has closed it, is sent on another one.
-    pub(super) async fn send(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<DirectBody>, ModelFault> {
-        let (address, mut request) = in_origin_form(request)?;
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Response<DirectBody>, ModelFault> {
+        let (address, request) = in_origin_form(request)?;
         loop {
             let kept = self.pool.take(&address);
             let is_kept = kept.is_some();
@@ -61,31 +52,28 @@ impl DirectClient {
                 Some(connection) => connection,
                 None => self.connect(&address).await?,
             };
-            match connection.exchange(request).await {
+            match connection.exchange(&request).await {
                 Ok(response) => {
-                    let pool = Arc::clone(&self.pool);
                     let lent = Some((connection, address));
-                    return Ok(response.map(|body| DirectBody { body, lent, pool }));
+                    let pool = Arc::clone(&self.pool);
+                    return Ok(response.map(|()| DirectBody { lent, pool }));
                 }
-                Err(mut refused) => match refused.take_message().filter(|_| is_kept) {
-                    Some(unsent) => request = unsent,
-                    None => return Err(broken(&refused.into_error())),
-                },
+                Err(failed) if failed.is_unsent && is_kept => {}
+                Err(failed) => return Err(broken(&failed.error)),
             }
         }
     }
 
-    async fn connect(&self, address: &Authority) -> Result<Box<DrivenConnection>, ModelFault> {
+    async fn connect(&self, address: &Authority) -> Result<Box<Http1Connection>, ModelFault> {
         let uri = Uri::builder().scheme("http").authority(address.clone()).path_and_query("/").build();
         let uri = uri.expect("an authority of another address");
-        let io = self.connector.clone().call(uri).await.map_err(|error| broken(&*error))?;
-        let (sender, driver) = http1::handshake(io).await.map_err(|error| broken(&error))?;
-        Ok(Box::new(DrivenConnection { sender, driver, is_over: false }))
+        let socket = self.connector.connect_plain(uri).await.map_err(|error| broken(&*error))?;
+        Ok(Box::new(Http1Connection::new(socket)))
     }
 }
 
 /// The address of the server, and the request in origin form with a `Host` header.
-fn in_origin_form(request: Request<Full<Bytes>>) -> Result<(Authority, Request<Full<Bytes>>), ModelFault> {
+fn in_origin_form(request: Request<Bytes>) -> Result<(Authority, Request<Bytes>), ModelFault> {
     let (mut head, body) = request.into_parts();
     let mut uri = std::mem::take(&mut head.uri).into_parts();
     let address = uri.authority.take().ok_or_else(|| ModelFault::malformed("the address has no host"))?;
@@ -100,74 +88,35 @@ fn in_origin_form(request: Request<Full<Bytes>>) -> Result<(Authority, Request<F
     Ok((address, Request::from_parts(head, body)))
 }
 
-/// A connection and the future that reads and writes it.
-#[derive(Debug)]
-struct DrivenConnection {
-    sender: SendRequest<Full<Bytes>>,
-    driver: Driver,
-    /// Whether the driver has ended, and with it the connection.
-    is_over: bool,
-}
-
-impl DrivenConnection {
-    /// Sends a request. Returns when the head of the response has arrived, or the request if none of it was sent.
-    async fn exchange(
-        &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
-        let mut response = pin!(self.sender.try_send_request(request));
-        poll_fn(|context| {
-            self.drive(context);
-            response.as_mut().poll(context)
-        })
-        .await
-    }
-
-    /// Reads and writes as much as possible.
-    fn drive(&mut self, context: &mut Context<'_>) {
-        // A failure reaches the response or its body, which say more about it.
-        self.is_over = self.is_over || Pin::new(&mut self.driver).poll(context).is_ready();
-    }
-
-    /// Whether the connection can send a request now.
-    fn is_ready(&mut self) -> bool {
-        // Notices that the server has closed the connection.
-        self.drive(&mut Context::from_waker(Waker::noop()));
-        !self.is_over && self.sender.is_ready()
-    }
-}
-
-/// The body of a response. Reading it drives its connection.
+/// The body of a response. Reading it reads its connection.
 #[derive(Debug)]
 pub(crate) struct DirectBody {
-    body: Incoming,
-    /// Until the body has ended.
-    lent: Option<(Box<DrivenConnection>, Authority)>,
+    /// Until the body has ended or failed.
+    lent: Option<(Box<Http1Connection>, Authority)>,
     pool: Arc<ConnectionPool>,
 }
 
 impl Body for DirectBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = &mut *self;
-        let mut polled = Pin::new(&mut this.body).poll_frame(context);
-        if polled.is_pending()
-            && let Some((connection, _)) = &mut this.lent
-        {
-            connection.drive(context);
-            polled = Pin::new(&mut this.body).poll_frame(context);
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let Some((connection, _)) = &mut self.lent else { return Poll::Ready(None) };
+        let polled = connection.poll_body(context);
+        match &polled {
+            Poll::Pending | Poll::Ready(Some(Ok(_))) => {}
+            // Closes the connection.
+            Poll::Ready(Some(Err(_))) => self.lent = None,
+            Poll::Ready(None) => {
+                if let Some((connection, address)) = self.lent.take() {
+                    self.pool.put(address, connection);
+                }
+            }
         }
-        if matches!(polled, Poll::Ready(None))
-            && let Some((connection, address)) = this.lent.take()
-        {
-            this.pool.put(address, connection);
-        }
-        polled
+        polled.map(|part| part.map(|part| part.map(Frame::data)))
     }
 }
 
@@ -187,23 +136,23 @@ struct PoolState {
 
 #[derive(Debug)]
 struct IdleConnection {
-    connection: Box<DrivenConnection>,
+    connection: Box<Http1Connection>,
     since: Instant,
 }
 
 impl ConnectionPool {
     /// The connection that was used last and can still be used. Closes those that cannot.
-    fn take(&self, address: &Authority) -> Option<Box<DrivenConnection>> {
+    fn take(&self, address: &Authority) -> Option<Box<Http1Connection>> {
         loop {
-            let mut idle = self.lock().idle.get_mut(address)?.pop()?;
-            if self.is_usable(&mut idle) {
+            let idle = self.lock().idle.get_mut(address)?.pop()?;
+            if self.is_usable(&idle) {
                 return Some(idle.connection);
             }
         }
     }
 
-    fn put(self: &Arc<Self>, address: Authority, mut connection: Box<DrivenConnection>) {
-        if !connection.is_ready() {
+    fn put(self: &Arc<Self>, address: Authority, connection: Box<Http1Connection>) {
+        if !connection.is_reusable() {
             return;
         }
         let mut state = self.lock();
@@ -213,15 +162,15 @@ impl ConnectionPool {
         }
     }
 
-    fn is_usable(&self, idle: &mut IdleConnection) -> bool {
-        idle.since.elapsed() < self.idle_timeout && idle.connection.is_ready()
+    fn is_usable(&self, idle: &IdleConnection) -> bool {
+        idle.since.elapsed() < self.idle_timeout && idle.connection.is_reusable()
     }
 
     /// Closes idle connections that cannot be used any more. Returns whether others are left.
     fn sweep(&self) -> bool {
         let mut state = self.lock();
         state.idle.retain(|_, idle| {
-            idle.retain_mut(|one| self.is_usable(one));
+            idle.retain(|one| self.is_usable(one));
             !idle.is_empty()
         });
         if state.idle.is_empty() {
@@ -290,7 +239,7 @@ mod tests {
     }
 
     async fn ask(client: &DirectClient, uri: Uri) {
-        let request = Request::get(uri).body(Full::default()).unwrap();
+        let request = Request::get(uri).body(Bytes::new()).unwrap();
         let response = client.send(request).await.unwrap();
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi");
     }

@@ -1,0 +1,158 @@
+use std::future::poll_fn;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A connection to a server that reads one request and answers with `pieces`, with a pause before each. Then it keeps the connection
+/// open if `stays`.
+async fn connected(pieces: Vec<Vec<u8>>, stays: bool) -> Http1Connection {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        socket.set_nodelay(true).unwrap();
+        let mut head = Vec::new();
+        while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+            assert_ne!(socket.read_buf(&mut head).await.unwrap(), 0);
+        }
+        for piece in pieces {
+            tokio::task::yield_now().await;
+            socket.write_all(&piece).await.unwrap();
+        }
+        if stays {
+            std::future::pending::<()>().await;
+        }
+    });
+    Http1Connection::new(TcpStream::connect(address).await.unwrap())
+}
+
+fn request() -> Request<Bytes> {
+    Request::post("/v1?x=1").header("host", "model.test").body(Bytes::from_static(b"{}")).unwrap()
+}
+
+async fn body(connection: &mut Http1Connection) -> io::Result<String> {
+    let mut body = Vec::new();
+    while let Some(part) = poll_fn(|context| connection.poll_body(context)).await {
+        body.extend_from_slice(&part?);
+    }
+    Ok(String::from_utf8(body).unwrap())
+}
+
+/// Status and body, and whether the connection can be used again.
+async fn read(response: &str, split: usize, stays: bool) -> io::Result<(u16, String, bool)> {
+    let (first, second) = response.as_bytes().split_at(split);
+    let mut connection = connected(vec![first.to_vec(), second.to_vec()], stays).await;
+    let head = connection.exchange(&request()).await.map_err(|failed| failed.error)?;
+    let body = body(&mut connection).await?;
+    Ok((head.status().as_u16(), body, connection.is_reusable()))
+}
+
+#[tokio::test]
+async fn bodies_are_read_at_every_split() {
+    let cases = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello", true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5, 5\r\n\r\nhello", "hello", true),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+            "hello",
+            true,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\nA\r\nhello you!\r\n0\r\nx: y\r\n\r\n",
+            "hello you!",
+            true,
+        ),
+        ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", "hi", true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: Close\r\n\r\nhi", "hi", false),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi", "hi", false),
+        ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "until the end", false),
+    ];
+    for (response, expected, is_reusable) in cases {
+        for split in 0..=response.len() {
+            let stays = response.contains("ength") || response.contains("hunked");
+            let found = read(response, split, stays).await.unwrap();
+            assert_eq!(found, (200, expected.to_owned(), is_reusable), "{response:?} split at {split}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn responses_without_a_body_end_at_once() {
+    for status in [204, 304] {
+        let response = format!("HTTP/1.1 {status} X\r\ncontent-length: 7\r\n\r\n");
+        assert_eq!(read(&response, 9, true).await.unwrap(), (status, String::new(), true));
+    }
+}
+
+#[tokio::test]
+async fn broken_responses_are_errors() {
+    let cases = [
+        ("", ErrorKind::UnexpectedEof),
+        ("HTTP/1.1 200 OK\r\n", ErrorKind::UnexpectedEof),
+        ("no HTTP\r\n\r\n", ErrorKind::InvalidData),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n", ErrorKind::InvalidData),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi", ErrorKind::UnexpectedEof),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nhi!", ErrorKind::InvalidData),
+        ("HTTP/1.1 200 OK\r\ncontent-length: -2\r\n\r\nhi", ErrorKind::InvalidData),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi", ErrorKind::UnexpectedEof),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nhi\r\n0\r\n\r\n", ErrorKind::InvalidData),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxy\r\nhi\r\n0\r\n\r\n",
+            ErrorKind::InvalidData,
+        ),
+    ];
+    for (response, expected) in cases {
+        let found = read(response, 0, false).await.unwrap_err();
+        assert_eq!(found.kind(), expected, "{response:?}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_head_is_refused() {
+    let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(2 * MAX_HEAD_BYTES));
+    let found = read(&endless, 0, true).await.unwrap_err();
+    assert_eq!(found.kind(), ErrorKind::InvalidData, "{found}");
+}
+
+/// The rest of a large request is not sent to a server that has refused it.
+#[tokio::test]
+async fn an_answer_before_the_whole_request_is_read() {
+    let answer = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig".to_vec();
+    let mut connection = connected(vec![answer], true).await;
+    let request = Request::post("/").body(Bytes::from(vec![b'x'; 64 << 20])).unwrap();
+    let head = connection.exchange(&request).await.unwrap();
+    assert_eq!(head.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(body(&mut connection).await.unwrap(), "big");
+    assert!(!connection.is_reusable(), "the server expects the rest of the request");
+}
+
+#[tokio::test]
+async fn a_request_for_a_closed_connection_is_unsent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut connection =
+        Http1Connection::new(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+    drop(listener.accept().await.unwrap());
+    connection.socket.readable().await.unwrap();
+    assert!(connection.exchange(&request()).await.unwrap_err().is_unsent);
+}
+
+#[tokio::test]
+async fn no_buffer_is_kept_while_the_server_is_silent() {
+    let mut connection =
+        connected(vec![b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi".to_vec()], true).await;
+    connection.exchange(&request()).await.unwrap();
+    let part = poll_fn(|context| connection.poll_body(context)).await.unwrap().unwrap();
+    assert_eq!(part, "hi");
+    let silent = poll_fn(|context| Poll::Ready(connection.poll_body(context).is_pending())).await;
+    assert!(silent && connection.buffer.capacity() == 0);
+}
+
+#[test]
+fn requests_have_their_headers_and_length() {
+    let head = |request: &Request<Bytes>| String::from_utf8(super::head(request).to_vec()).unwrap();
+    assert_eq!(head(&request()), "POST /v1?x=1 HTTP/1.1\r\nhost: model.test\r\ncontent-length: 2\r\n\r\n");
+    let get = Request::get("/v1").header("host", "a").body(Bytes::new()).unwrap();
+    assert_eq!(head(&get), "GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n");
+}
