@@ -57,6 +57,29 @@ test.describe('without a model', () => {
     await createSkill(page, await start(), OFFLINE, 'mouse');
   });
 
+  test('K9: a new conversation offers the work that was left in another one, by mouse', async ({ page, start }) => {
+    const baton = await start();
+    const chat = await new Chat(page, 'mouse').open(baton.url);
+    await chat.say(WISH);
+    await chat.answer('Skill Creation Assistant', 'step by step');
+    await chat.exit.click();
+    await expect(chat.times(LEFT).first()).toBeVisible();
+    const left = page.url();
+
+    const notice = page.getByRole('region', { name: 'Unfinished work with Skill Creation Assistant' });
+    await page.goto(baton.url);
+    await expect(notice).toContainText('Slack');
+    await notice.getByRole('button', { name: 'Not now' }).click();
+    await expect(notice, 'it can be put off').toBeHidden();
+    await page.reload();
+    await notice.getByRole('button', { name: 'Continue' }).click();
+    await expect(page, 'it goes on where it was left').toHaveURL(left);
+    await expect(chat.exit, 'with the specialist').toBeEnabled();
+    await page.goto(baton.url);
+    await expect(page.getByRole('textbox').first()).toBeVisible();
+    await expect(notice, 'it is not left any more').toHaveCount(0);
+  });
+
   test('J4: leaving by the button keeps the draft, and the draft can be continued, by mouse', async ({ page, start }) => {
     const baton = await start();
     const chat = await new Chat(page, 'mouse').open(baton.url);

@@ -14,6 +14,8 @@ use crate::postgres;
 use crate::served::{LONG, Served};
 
 const WISH: &str = "I want to create an agent that answers questions about rate limits";
+/// Added to the name of an agent, one for each state.
+const SUFFIXES: [&str; 7] = ["Anna", "Bert", "Carl", "Dora", "Emil", "Fritz", "Gerd"];
 const STATES: [&str; 7] = [
     "gathering_requirements",
     "collecting_examples",
@@ -302,7 +304,7 @@ fn k2_killed_in_each_state_of_the_creation() {
     create(&Person::new(&served), "Limit Helper");
     let expected = shown(dir.path(), "limit-helper").unwrap()["prompt"].as_str().unwrap().to_owned();
     for (at, (state, by)) in STATES.into_iter().zip(BY).enumerate() {
-        let name = format!("Limit Helper {}", ["Anna", "Bert", "Carl", "Dora", "Emil", "Fritz", "Gerd"][at]);
+        let name = format!("Limit Helper {}", SUFFIXES[at]);
         let answers = limit_helper(&name);
         let ada = Person::new(&served);
         let mark = format!("\"state\":\"{state}\"");
@@ -356,4 +358,39 @@ fn k2_model_creates_an_agent() {
     assert_eq!(other.say_to("trip-planner", "How do I get to Rome?").said().trim(), "Take the night train.");
     assert_eq!(model.heard(), ["created"]);
     assert_eq!(model.tools_of_created(), ["search_docs", "write_file"], "saved, it has all its tools");
+}
+
+/// The same with a model. Each conversation ends with one agent that has everything that was said.
+#[test]
+fn k2_model_killed_in_each_state_of_the_creation() {
+    let model = Model::start(Duration::ZERO);
+    let dir = project(&model.config);
+    let mut served = Served::start(dir.path());
+    for (at, state) in STATES.into_iter().enumerate() {
+        let name = format!("Trip Planner {}", SUFFIXES[at]);
+        let details = format!("Use the tools search_docs. Call it {name}. People ask how do I get to Rome.");
+        let messages = ["I want to create an agent that plans trips", &details, "yes"];
+        // Which message leads there.
+        let by = usize::from(at > 0) + usize::from(state == "complete");
+        let ada = Person::new(&served);
+        for message in &messages[..by] {
+            assert!(ada.say(message).is_well(), "{state}: {message}");
+        }
+        ada.say_until(messages[by], &format!("\"state\":\"{state}\""));
+        kill(served);
+        served = Served::start(dir.path());
+        let ada = ada.at(&served);
+        ada.at_rest();
+        for message in &messages[by + 1..] {
+            let turn = ada.say(message);
+            assert!(turn.is_well(), "{state}: {message}: {:?}", turn.events);
+        }
+        assert_eq!(ada.context()["is_handoff_active"], false, "{state}: {}", ada.last_words());
+        let created = shown(dir.path(), &name.to_lowercase().replace(' ', "-")).expect(state);
+        assert_eq!(
+            (&created["display_name"], &created["tools"]["allow"]),
+            (&json!(name), &json!(["search_docs"]))
+        );
+    }
+    assert_eq!(baton(dir.path(), &["audit", "export"]).stdout.matches("\"agent.save\"").count(), 7);
 }
