@@ -84,12 +84,12 @@ async fn measure(goals: &mut Goals, load: Load, store_url: &str, provider: &Prov
     prepare(dir.path(), provider, store_url, &collector);
     let export = [("OTEL_BSP_SCHEDULE_DELAY", "200"), ("OTEL_BSP_MAX_QUEUE_SIZE", "100000")];
     let baton = ServedProcess::start_with(&["--baton", "serve"], dir.path(), &export);
-    let all = join_all((0..load.clients).map(|_| user(&baton.url, load.rounds))).await;
-    let mut seen = ClientTimes::default();
-    for one in all {
-        seen.add(one);
-    }
-    let spans = exported(&collector, load).await;
+    // The first round warms up caches and connections, and is not measured.
+    rounds(&baton.url, Load { rounds: 1, ..load }).await;
+    exported(&collector, load.clients).await;
+    collector.clear();
+    let seen = rounds(&baton.url, load).await;
+    let spans = exported(&collector, load.clients * load.rounds).await;
     let Load { store, clients, .. } = load;
     println!("  {store}, {clients} at once:");
     for (what, mut times, target) in [
@@ -121,8 +121,8 @@ fn percentile(times: &[Duration], percent: usize) -> f64 {
 }
 
 /// Every transfer was traced: none is left out because it took long.
-async fn exported(collector: &Collector, load: Load) -> SpanTimes {
-    let (transfers, begun) = (load.clients * (load.rounds + 1) * TRANSFERS, Instant::now());
+async fn exported(collector: &Collector, rounds: usize) -> SpanTimes {
+    let (transfers, begun) = (rounds * TRANSFERS, Instant::now());
     loop {
         let times = collector.times();
         if times.overhead.len() == transfers {
@@ -133,17 +133,25 @@ async fn exported(collector: &Collector, load: Load) -> SpanTimes {
     }
 }
 
-/// One client, whose first round warms up caches and connections.
-async fn user(url: &str, rounds: usize) -> ClientTimes {
-    let client = Client::builder().no_proxy().build().expect("a client");
-    let mut times = ClientTimes::default();
-    for round in 0..=rounds {
-        let measured = talk(&client, url).await;
-        if round > 0 {
-            times.add(measured);
+/// All clients at once. They start one after the other within the time of one model call: clients that start together would stay
+/// together, because every call takes the same time, and 64 requests in the same millisecond are not what 64 people do.
+async fn rounds(url: &str, load: Load) -> ClientTimes {
+    let clients = (0..load.clients).map(async |number| {
+        let part =
+            u32::try_from(number).unwrap_or(u32::MAX) * DELAY / u32::try_from(load.clients).unwrap_or(1);
+        tokio::time::sleep(part).await;
+        let client = Client::builder().no_proxy().build().expect("a client");
+        let mut times = ClientTimes::default();
+        for _ in 0..load.rounds {
+            times.add(talk(&client, url).await);
         }
+        times
+    });
+    let mut all = ClientTimes::default();
+    for times in join_all(clients).await {
+        all.add(times);
     }
-    times
+    all
 }
 
 /// An orchestrated answer, a handoff that the user starts, a message in it, and two transfers by models.

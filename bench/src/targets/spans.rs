@@ -39,6 +39,11 @@ impl Collector {
         Self { url, received }
     }
 
+    /// Forgets what was received.
+    pub fn clear(&self) {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The times of everything received so far.
     pub fn times(&self) -> SpanTimes {
         let spans = self.received.lock().unwrap_or_else(PoisonError::into_inner);

@@ -22,7 +22,7 @@ mod reply;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use baton_core::agent::{Agent, AgentKind, RemoteAuth, RemoteCard};
@@ -70,7 +70,8 @@ impl Default for ClientTimeouts {
 pub struct A2aAgents(Arc<Shared>);
 
 struct Shared {
-    http: reqwest::Client,
+    /// Made for the first remote agent: reading the certificates of the machine takes tens of milliseconds.
+    http: OnceLock<reqwest::Client>,
     secrets: Secrets,
     timeouts: ClientTimeouts,
     trusted: Option<Arc<JwkSet>>,
@@ -86,19 +87,26 @@ impl fmt::Debug for A2aAgents {
 }
 
 impl A2aAgents {
-    pub fn new(secrets: Secrets, timeouts: ClientTimeouts) -> Result<Self, RemoteError> {
-        let http = http::client(&timeouts)?;
-        let (peers, background) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Shared { http, secrets, timeouts, trusted: None, peers, background })))
+    pub fn new(secrets: Secrets, timeouts: ClientTimeouts) -> Self {
+        let (http, peers, background) = (OnceLock::new(), Mutex::default(), TaskTracker::new());
+        Self(Arc::new(Shared { http, secrets, timeouts, trusted: None, peers, background }))
     }
 
     /// Accepts only cards that one of these keys has signed. Has no effect on connections that exist.
     #[must_use]
     pub fn trusting(self, keys: JwkSet) -> Self {
-        let Shared { http, secrets, timeouts, .. } = &*self.0;
-        let (http, secrets, timeouts) = (http.clone(), Arc::clone(secrets), *timeouts);
-        let (peers, background) = (Mutex::default(), TaskTracker::new());
+        let Shared { secrets, timeouts, .. } = &*self.0;
+        let (secrets, timeouts) = (Arc::clone(secrets), *timeouts);
+        let (http, peers, background) = (OnceLock::new(), Mutex::default(), TaskTracker::new());
         Self(Arc::new(Shared { http, secrets, timeouts, trusted: Some(Arc::new(keys)), peers, background }))
+    }
+
+    fn http(&self) -> Result<reqwest::Client, RemoteError> {
+        if let Some(client) = self.0.http.get() {
+            return Ok(client.clone());
+        }
+        let client = http::client(&self.0.timeouts)?;
+        Ok(self.0.http.get_or_init(|| client).clone())
     }
 
     fn peer(&self, agent: &Agent) -> Result<Arc<Peer>, RemoteError> {
@@ -113,7 +121,7 @@ impl A2aAgents {
         }
         let credentials =
             auth.as_ref().map(|auth| auth::Credentials::new(auth, &self.0.secrets)).transpose()?;
-        let http = http::Http::new(self.0.http.clone(), self.0.timeouts, credentials, self.0.trusted.clone());
+        let http = http::Http::new(self.http()?, self.0.timeouts, credentials, self.0.trusted.clone());
         let peer = Arc::new(Peer::new(card, http, self.0.background.clone())?);
         // Agent files may change many times while a process lives.
         if peers.len() >= MAX_PEERS {

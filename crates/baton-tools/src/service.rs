@@ -2,7 +2,6 @@
 //!
 //! Their addresses come from the configuration and not from a model, so private ones are allowed. Redirects are not followed.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use baton_core::{HumanDuration, ToolError};
@@ -10,12 +9,18 @@ use futures_util::StreamExt as _;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-use crate::web::Reach;
 use crate::web::fetch::failure;
+use crate::web::{LazyClient, Reach};
 
-/// Made when it is first needed: loading certificates takes time.
-#[derive(Debug, Default)]
-pub(crate) struct ServiceClient(OnceLock<Client>);
+/// A client for addresses of the configuration.
+#[derive(Debug)]
+pub(crate) struct ServiceClient(LazyClient);
+
+impl Default for ServiceClient {
+    fn default() -> Self {
+        Self(LazyClient::new(Reach { allow_private: true, ..Reach::default() }))
+    }
+}
 
 /// Limits of one request.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +35,7 @@ pub(crate) struct Refused(pub(crate) StatusCode);
 
 impl ServiceClient {
     pub(crate) fn get(&self) -> Result<Client, ToolError> {
-        if let Some(client) = self.0.get() {
-            return Ok(client.clone());
-        }
-        let everything = Reach { allow_private: true, ..Reach::default() };
-        let made = everything.client().map_err(|error| ToolError::Execution(error.to_string()))?;
-        Ok(self.0.get_or_init(|| made).clone())
+        self.0.get().map_err(|error| ToolError::Execution(error.to_string()))
     }
 }
 

@@ -9,4 +9,4 @@ pub mod fetch;
 pub mod html;
 pub mod reach;
 
-pub use reach::Reach;
+pub use reach::{LazyClient, Reach};

@@ -1,33 +1,25 @@
 //! `web_fetch`: a page of the public web as text.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
 use baton_core::{CallContext, HumanDuration, ProducedFile, Tool, ToolError, ToolOutput, ToolSpec};
-use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::web::Reach;
 use crate::web::content::text;
 use crate::web::fetch::{FetchedPage, MAX_BYTES, MAX_FILE_BYTES, fetch};
+use crate::web::{LazyClient, Reach};
 
 const WITHIN: HumanDuration = HumanDuration::from_secs(30);
 
 #[derive(Debug)]
 pub struct WebFetch {
     spec: ToolSpec,
-    web: Arc<Web>,
-}
-
-#[derive(Debug)]
-struct Web {
-    reach: Reach,
-    /// Made when it is first needed: loading certificates takes time, and most runs fetch nothing.
-    client: OnceLock<Client>,
+    web: Arc<LazyClient>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -54,7 +46,7 @@ impl WebFetch {
             // Longer than the limit inside, which gives the better message.
             timeout: HumanDuration::from_secs(40),
         };
-        Self { spec, web: Arc::new(Web { reach, client: OnceLock::new() }) }
+        Self { spec, web: Arc::new(LazyClient::new(reach)) }
     }
 }
 
@@ -74,21 +66,11 @@ impl Tool for WebFetch {
             let url = Url::parse(url.trim()).map_err(|error| {
                 ToolError::InvalidArguments(format!("`{url}` is not a web address: {error}"))
             })?;
-            let client = web.client()?;
-            let fetched = tokio::time::timeout(WITHIN.get(), fetch(&client, &web.reach, url)).await;
+            let client = web.get().map_err(|error| ToolError::Execution(error.to_string()))?;
+            let fetched = tokio::time::timeout(WITHIN.get(), fetch(&client, web.reach(), url)).await;
             let page = fetched.map_err(|_| ToolError::Timeout(WITHIN))??;
             offload(move |_| shown(page)).await
         })
-    }
-}
-
-impl Web {
-    fn client(&self) -> Result<Client, ToolError> {
-        if let Some(client) = self.client.get() {
-            return Ok(client.clone());
-        }
-        let made = self.reach.client().map_err(|error| ToolError::Execution(error.to_string()))?;
-        Ok(self.client.get_or_init(|| made).clone())
     }
 }
 

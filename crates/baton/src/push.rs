@@ -2,34 +2,28 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use baton_server::a2a::push::sender::{PushRequest, PushSender};
-use baton_tools::web::Reach;
 use baton_tools::web::reach::ReachRefused;
+use baton_tools::web::{LazyClient, Reach};
 use futures_util::future::BoxFuture;
+use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
-use reqwest::{Client, Url};
 
 /// The whole request, until the head of the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Resolves names to permitted addresses only, and follows no redirect.
 #[derive(Debug)]
-pub struct HttpSender {
-    reach: Reach,
-    client: Client,
-}
+pub struct HttpSender(LazyClient);
 
 impl HttpSender {
-    pub fn new(allow_private: bool) -> anyhow::Result<Self> {
-        let reach = Reach { allow_private, allowed_hosts: Vec::new() };
-        let client = reach.client().context("cannot set up the client of push notifications")?;
-        Ok(Self { reach, client })
+    pub fn new(allow_private: bool) -> Self {
+        Self(LazyClient::new(Reach { allow_private, allowed_hosts: Vec::new() }))
     }
 
     fn permitted(&self, url: &str) -> Result<Url, String> {
         let url = Url::parse(url).map_err(|_| "it is not an address".to_owned())?;
-        self.reach.check(&url).map_err(|refused| match refused {
+        self.0.reach().check(&url).map_err(|refused| match refused {
             ReachRefused::Private(host) => {
                 format!("`{host}` is not on the public internet; `a2a.push_allow_private = true` allows it")
             }
@@ -48,8 +42,9 @@ impl PushSender for HttpSender {
         Box::pin(async move {
             let url = self.permitted(&request.url)?;
             let host = url.host_str().unwrap_or_default().to_owned();
+            let client = self.0.get().map_err(|error| format!("the client cannot be set up: {error}"))?;
             let mut post =
-                self.client.post(url).timeout(REQUEST_TIMEOUT).header(CONTENT_TYPE, request.content_type);
+                client.post(url).timeout(REQUEST_TIMEOUT).header(CONTENT_TYPE, request.content_type);
             if let Some(token) = request.token {
                 post = post.header("X-A2A-Notification-Token", token);
             }
@@ -77,7 +72,7 @@ mod tests {
 
     #[test]
     fn private_addresses_are_refused_unless_allowed() {
-        let (public, private) = (HttpSender::new(false).unwrap(), HttpSender::new(true).unwrap());
+        let (public, private) = (HttpSender::new(false), HttpSender::new(true));
         for url in ["http://127.0.0.1/x", "http://[::1]/x", "http://169.254.169.254/x", "http://2130706433/"]
         {
             let refused = public.check(url).unwrap_err();

@@ -36,7 +36,7 @@ fn timeouts() -> ClientTimeouts {
 
 fn client() -> A2aAgents {
     let secrets = Arc::new(|name: &str| (name == "PARTNER_KEY").then(|| SecretString::from(SECRET)));
-    A2aAgents::new(secrets, timeouts()).unwrap()
+    A2aAgents::new(secrets, timeouts())
 }
 
 fn agent(card: &str, auth: Option<RemoteAuth>) -> Agent {

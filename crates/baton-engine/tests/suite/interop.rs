@@ -93,7 +93,7 @@ impl SdkServer {
 
 fn client() -> A2aAgents {
     let timeouts = ClientTimeouts { poll: Duration::from_millis(100), ..ClientTimeouts::default() };
-    A2aAgents::new(Arc::new(|_: &str| None), timeouts).unwrap()
+    A2aAgents::new(Arc::new(|_: &str| None), timeouts)
 }
 
 fn calls(mission: &str) -> Scripted {

@@ -4,7 +4,7 @@
 //! name that answers differently the next time (DNS rebinding) gains nothing.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -74,6 +74,32 @@ impl Reach {
             .connect_timeout(CONNECT_WITHIN)
             .user_agent(concat!("baton/", env!("CARGO_PKG_VERSION")))
             .build()
+    }
+}
+
+/// A client that is made when it is first needed: reading the certificates of the machine takes tens of milliseconds, which most servers
+/// would spend at their start without need.
+#[derive(Debug)]
+pub struct LazyClient {
+    reach: Reach,
+    client: OnceLock<reqwest::Client>,
+}
+
+impl LazyClient {
+    pub fn new(reach: Reach) -> Self {
+        Self { reach, client: OnceLock::new() }
+    }
+
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    pub fn get(&self) -> reqwest::Result<reqwest::Client> {
+        if let Some(client) = self.client.get() {
+            return Ok(client.clone());
+        }
+        let client = self.reach.client()?;
+        Ok(self.client.get_or_init(|| client).clone())
     }
 }
 
