@@ -151,8 +151,8 @@ async fn no_buffer_is_kept_while_the_server_is_silent() {
 
 #[test]
 fn requests_have_their_headers_and_length() {
-    let head = |request: &Request<Bytes>| String::from_utf8(super::head(request).to_vec()).unwrap();
-    assert_eq!(head(&request()), "POST /v1?x=1 HTTP/1.1\r\nhost: model.test\r\ncontent-length: 2\r\n\r\n");
+    let written = |request: &Request<Bytes>| String::from_utf8(head(request).to_vec()).unwrap();
+    assert_eq!(written(&request()), "POST /v1?x=1 HTTP/1.1\r\nhost: model.test\r\ncontent-length: 2\r\n\r\n");
     let get = Request::get("/v1").header("host", "a").body(Bytes::new()).unwrap();
-    assert_eq!(head(&get), "GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(written(&get), "GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n");
 }
