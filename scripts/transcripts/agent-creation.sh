@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes docs/transcripts/agent-creation.md anew: an agent is created on a real terminal, with the bundled agents and without a language
-# model. BATON names the command.
+# Writes docs/transcripts/agent-creation.md anew: agents are created on a real terminal, with the bundled agents, without a model and with
+# one that says what is written below. BATON names the command.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 repository=$PWD
@@ -8,12 +8,15 @@ out=docs/transcripts/agent-creation.md
 baton=${BATON:-$repository/target/debug/baton}
 
 project=$(mktemp -d)
-trap 'rm -rf "$project"' EXIT
-mkdir "$project/agents" "$project/docs"
-cp agents/*.md "$project/agents/"
-cp docs/*.md "$project/docs/"
-printf '' >"$project/baton.toml"
-cat >"$project/lines.txt" <<'LINES'
+trap 'kill "${model:-}" 2>/dev/null || true; rm -rf "$project"' EXIT
+for folder in offline model; do
+    mkdir -p "$project/$folder/docs"
+    cp -r agents "$project/$folder/"
+    cp docs/*.md "$project/$folder/docs/"
+done
+touch "$project/offline/baton.toml"
+
+cat >"$project/offline/lines.txt" <<'LINES'
 I want to create an agent that answers questions about rate limits
 Name the setting. Give an example.
 serch_docs
@@ -26,19 +29,65 @@ yes
 /usage
 /quit
 LINES
-(cd "$project" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt seen.txt)
+(cd "$project/offline" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+
+cat >"$project/replies.json" <<'REPLIES'
+[
+  {"call": ["transfer_to_agent_creator", {"reason": "an agent is wanted", "context": {"purpose": "plans trips"}, "announcement": "I'll connect you with the assistant that creates agents."}]},
+  {"text": "An agent that plans trips, good. Which tools may it use, what shall we call it, and what would people ask it?"},
+  {"call": ["advance_workflow", {"values": {"tools": "search_docs", "name": "Trip Planner", "examples": "How do I get to Rome?"}}]},
+  {"text": "Take the night train."},
+  {"text": "The draft passed the check, and on your example it answered: “Take the night train.” Save and activate this agent?"},
+  {"call": ["advance_workflow", {"values": {"confirmed": true}}]},
+  {"call": ["complete_handoff", {"result_summary": "The agent Trip Planner is saved.", "artifacts": ["agent:trip-planner"]}]},
+  {"text": "Your agent Trip Planner is active: ask it how to get to Rome."}
+]
+REPLIES
+cat >"$project/model/lines.txt" <<'LINES'
+I want to create an agent that plans trips
+It may search the documents. Call it Trip Planner. People would ask how to get to Rome.
+yes
+/agents
+/quit
+LINES
+"$repository/scripts/transcripts/model.py" "$project/replies.json" "$project/port" &
+model=$!
+until [[ -s $project/port ]]; do sleep 0.1; done
+cat >"$project/model/baton.toml" <<CONFIG
+[models]
+default = "local/m"
+[models.providers.local]
+base_url = "http://127.0.0.1:$(<"$project/port")/v1"
+[models.providers.local.models.m]
+assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }
+CONFIG
+(cd "$project/model" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+
+shown() {
+    echo '````text'
+    sed -E -e 's/ +$//' -e 's/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/<thread>/' "$1"
+    echo '````'
+}
 {
     cat <<'HEAD'
 # A conversation with the agent creator
 
-What a person saw who typed these lines into `baton chat`, in a terminal of 100 columns, with the bundled agents and without a language
-model. They create an agent, misspell the name of a tool, are shown its line and column, correct it, and save the agent, which can be used
-at once. It was written down by `scripts/transcripts/agent-creation.sh`, which types into a real terminal.
+What a person saw who typed these lines into `baton chat`, in a terminal of 100 columns, with the bundled agents. Without a model, they
+create an agent, misspell the name of a tool, are shown its line and column, correct it, and save the agent, which can be used at once. With
+a model, one message says everything. It was written down by `scripts/transcripts/agent-creation.sh`, which types into a real terminal.
 
 [Creating agents](../agent-creator.md) explains the steps.
 
-````text
+## Without a model
+
 HEAD
-    sed -E -e 's/ +$//' -e 's/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/<thread>/' "$project/seen.txt"
-    echo '````'
+    shown "$project/offline/shown.txt"
+    cat <<'MODEL'
+
+## With a model
+
+The model's words come from a script, so that the conversation can be repeated.
+
+MODEL
+    shown "$project/model/shown.txt"
 } >"$out"
