@@ -85,10 +85,12 @@ async fn measure(goals: &mut Goals, load: Load, store_url: &str, provider: &Prov
     let export = [("OTEL_BSP_SCHEDULE_DELAY", "200"), ("OTEL_BSP_MAX_QUEUE_SIZE", "100000")];
     let baton = ServedProcess::start_with(&["--baton", "serve"], dir.path(), &export);
     // The first round warms up caches and connections, and is not measured.
-    rounds(&baton.url, Load { rounds: 1, ..load }).await;
+    let clients: Vec<Client> =
+        (0..load.clients).map(|_| Client::builder().no_proxy().build().expect("a client")).collect();
+    rounds(&baton.url, &clients, 1).await;
     exported(&collector, load.clients).await;
     collector.clear();
-    let seen = rounds(&baton.url, load).await;
+    let seen = rounds(&baton.url, &clients, load.rounds).await;
     let spans = exported(&collector, load.clients * load.rounds).await;
     let Load { store, clients, .. } = load;
     println!("  {store}, {clients} at once:");
@@ -135,20 +137,18 @@ async fn exported(collector: &Collector, rounds: usize) -> SpanTimes {
 
 /// All clients at once. They start one after the other within the time of one model call: clients that start together would stay
 /// together, because every call takes the same time, and 64 requests in the same millisecond are not what 64 people do.
-async fn rounds(url: &str, load: Load) -> ClientTimes {
-    let clients = (0..load.clients).map(async |number| {
-        let part =
-            u32::try_from(number).unwrap_or(u32::MAX) * DELAY / u32::try_from(load.clients).unwrap_or(1);
-        tokio::time::sleep(part).await;
-        let client = Client::builder().no_proxy().build().expect("a client");
+async fn rounds(url: &str, clients: &[Client], rounds: usize) -> ClientTimes {
+    let step = DELAY / u32::try_from(clients.len()).expect("a few clients");
+    let talks = (0..).zip(clients).map(async |(number, client)| {
+        tokio::time::sleep(step * number).await;
         let mut times = ClientTimes::default();
-        for _ in 0..load.rounds {
-            times.add(talk(&client, url).await);
+        for _ in 0..rounds {
+            times.add(talk(client, url).await);
         }
         times
     });
     let mut all = ClientTimes::default();
-    for times in join_all(clients).await {
+    for times in join_all(talks).await {
         all.add(times);
     }
     all

@@ -114,14 +114,14 @@ impl A2aAgents {
             let message = format!("`{}` is not a remote agent", agent.name);
             return Err(RemoteError::new(RemoteErrorKind::Refused, message));
         };
-        let key = key(card, auth.as_ref());
+        let (key, http) = (key(card, auth.as_ref()), self.http()?);
         let mut peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peer) = peers.get(&key) {
             return Ok(Arc::clone(peer));
         }
         let credentials =
             auth.as_ref().map(|auth| auth::Credentials::new(auth, &self.0.secrets)).transpose()?;
-        let http = http::Http::new(self.http()?, self.0.timeouts, credentials, self.0.trusted.clone());
+        let http = http::Http::new(http, self.0.timeouts, credentials, self.0.trusted.clone());
         let peer = Arc::new(Peer::new(card, http, self.0.background.clone())?);
         // Agent files may change many times while a process lives.
         if peers.len() >= MAX_PEERS {

@@ -31,8 +31,8 @@ const IDLE: Duration = Duration::from_secs(90);
 
 /// Pools of connections. Cheap to clone.
 ///
-/// `hyper` without a layer between: a call needs no redirects, cookies, compression or overall time limit. Connections with TLS
-/// or through a proxy have a task each, because several HTTP/2 requests share one. Plain ones are read by the caller: [`mod@http1`].
+/// `hyper`, and for plain connections [`mod@http1`], without a layer between: a call needs no redirects, cookies, compression or overall time limit. Connections with TLS
+/// or through a proxy have a task each, because several HTTP/2 requests share one. Plain ones are read by the caller.
 #[derive(Debug, Clone)]
 pub struct ModelHttpClient {
     pooled: legacy::Client<Connector, Full<Bytes>>,

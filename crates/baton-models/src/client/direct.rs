@@ -54,9 +54,9 @@ impl DirectClient {
             };
             match connection.exchange(&request).await {
                 Ok(response) => {
-                    let lent = Some((connection, address));
+                    let connection = Some((connection, address));
                     let pool = Arc::clone(&self.pool);
-                    return Ok(response.map(|()| DirectBody { lent, pool }));
+                    return Ok(response.map(|()| DirectBody { connection, pool }));
                 }
                 Err(failed) if failed.is_unsent && is_kept => {}
                 Err(failed) => return Err(broken(&failed.error)),
@@ -66,7 +66,7 @@ impl DirectClient {
 
     async fn connect(&self, address: &Authority) -> Result<Box<Http1Connection>, ModelFault> {
         let uri = Uri::builder().scheme("http").authority(address.clone()).path_and_query("/").build();
-        let uri = uri.expect("an authority of another address");
+        let uri = uri.expect("a scheme, an authority and a path");
         let socket = self.connector.connect_plain(uri).await.map_err(|error| broken(&*error))?;
         Ok(Box::new(Http1Connection::new(socket)))
     }
@@ -91,8 +91,8 @@ fn in_origin_form(request: Request<Bytes>) -> Result<(Authority, Request<Bytes>)
 /// The body of a response. Reading it reads its connection.
 #[derive(Debug)]
 pub(crate) struct DirectBody {
-    /// Until the body has ended or failed.
-    lent: Option<(Box<Http1Connection>, Authority)>,
+    /// `None` once the body has ended or failed.
+    connection: Option<(Box<Http1Connection>, Authority)>,
     pool: Arc<ConnectionPool>,
 }
 
@@ -104,14 +104,14 @@ impl Body for DirectBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Some((connection, _)) = &mut self.lent else { return Poll::Ready(None) };
+        let Some((connection, _)) = &mut self.connection else { return Poll::Ready(None) };
         let polled = connection.poll_body(context);
         match &polled {
             Poll::Pending | Poll::Ready(Some(Ok(_))) => {}
             // Closes the connection.
-            Poll::Ready(Some(Err(_))) => self.lent = None,
+            Poll::Ready(Some(Err(_))) => self.connection = None,
             Poll::Ready(None) => {
-                if let Some((connection, address)) = self.lent.take() {
+                if let Some((connection, address)) = self.connection.take() {
                     self.pool.put(address, connection);
                 }
             }
@@ -204,6 +204,7 @@ async fn sweep(pool: Weak<ConnectionPool>) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use http_body_util::BodyExt as _;
     use hyper_util::client::proxy::matcher::Matcher;
@@ -238,6 +239,22 @@ mod tests {
         DirectClient::new(Connector::new(proxies, Duration::from_secs(30)), idle_timeout)
     }
 
+    /// Answers once on each connection, and counts them.
+    async fn closing_server() -> (Uri, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&accepted);
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                let _ = socket.read(&mut [0; 4096]).await;
+                let _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
+            }
+        });
+        (uri, accepted)
+    }
+
     async fn ask(client: &DirectClient, uri: Uri) {
         let request = Request::get(uri).body(Bytes::new()).unwrap();
         let response = client.send(request).await.unwrap();
@@ -254,6 +271,26 @@ mod tests {
         while client.pool.sweep() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        assert!(client.pool.lock().idle.is_empty());
+    }
+
+    /// The server closes every connection after its answer; the client notices it when it takes the connection, or before it writes.
+    #[tokio::test]
+    async fn requests_are_sent_on_another_connection_if_one_was_closed() {
+        let (uri, accepted) = closing_server().await;
+        let client = client(Duration::from_secs(90));
+        for _ in 0..20 {
+            ask(&client, uri.clone()).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(accepted.load(Ordering::Relaxed), 20);
+    }
+
+    #[tokio::test]
+    async fn bodies_that_were_not_read_close_their_connection() {
+        let (uri, _close) = server().await;
+        let client = client(Duration::from_secs(90));
+        drop(client.send(Request::get(uri).body(Bytes::new()).unwrap()).await.unwrap());
         assert!(client.pool.lock().idle.is_empty());
     }
 

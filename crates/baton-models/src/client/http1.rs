@@ -6,37 +6,39 @@
 //! until the connection is closed.
 
 use std::io::{self, ErrorKind, IoSlice, Write as _};
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, Version};
 use httparse::{EMPTY_HEADER, Status};
-use tokio::io::Interest;
+use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::TcpStream;
 
-/// What is read at once.
+/// Free bytes of the buffer before each read.
 const READ_BYTES: usize = 4096;
-/// A head of a response, its trailers or the line of a chunk may not be larger.
+/// Limit in bytes of the head of a response, of its trailers and of the line with the size of a chunk.
 const MAX_HEAD_BYTES: usize = 128 * 1024;
+/// A response with more headers is an error.
 const MAX_HEADERS: usize = 100;
 /// Slices of one write: the head and the body.
 const SLICES: usize = 2;
 
-/// A connection, and what was read of it but is not used yet.
+/// A socket, and the bytes that were read from it and are not used yet.
 #[derive(Debug)]
 pub(super) struct Http1Connection {
     socket: TcpStream,
     buffer: BytesMut,
     /// What is left of the current response.
-    body: BodyLength,
+    body: BodyState,
     /// Whether the connection can be used again after the current response.
     is_persistent: bool,
 }
 
 /// What is left of a body (RFC 9112, section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BodyLength {
+enum BodyState {
     /// 0 at the end of the body.
     Bytes(u64),
     /// The line with the size of the next chunk.
@@ -66,7 +68,7 @@ impl From<io::Error> for ExchangeError {
 
 impl Http1Connection {
     pub(super) fn new(socket: TcpStream) -> Self {
-        Self { socket, buffer: BytesMut::new(), body: BodyLength::Bytes(0), is_persistent: true }
+        Self { socket, buffer: BytesMut::new(), body: BodyState::Bytes(0), is_persistent: true }
     }
 
     /// Sends a request in origin form. Returns when the head of the response has arrived.
@@ -84,8 +86,8 @@ impl Http1Connection {
                 }
                 Some((length, head)) => {
                     self.buffer.advance(length);
-                    self.body = body_length(&head)?;
-                    self.is_persistent &= is_persistent(&head) && self.body != BodyLength::UntilClosed;
+                    self.body = body_state(&head)?;
+                    self.is_persistent &= is_persistent(&head) && self.body != BodyState::UntilClosed;
                     return Ok(head);
                 }
                 None if self.fill().await? == 0 => {
@@ -101,6 +103,8 @@ impl Http1Connection {
         let mut unsent = head(request).chain(request.body().clone());
         let total = unsent.remaining();
         while unsent.has_remaining() {
+            // A server that reads quickly would keep this task from yielding until a large request is sent.
+            tokio::task::coop::consume_budget().await;
             let ready = self.socket.ready(Interest::READABLE | Interest::WRITABLE).await?;
             if ready.is_readable() {
                 match self.try_fill() {
@@ -108,6 +112,11 @@ impl Http1Connection {
                         let is_unsent = unsent.remaining() == total;
                         let error = closed("the server closed the connection");
                         return Err(ExchangeError { error, is_unsent });
+                    }
+                    // Not an answer: nothing was asked yet.
+                    Ok(_) if unsent.remaining() == total => {
+                        let error = malformed("the server sent a response before the request");
+                        return Err(ExchangeError { error, is_unsent: true });
                     }
                     Ok(_) => {
                         self.is_persistent = false;
@@ -130,13 +139,13 @@ impl Http1Connection {
         Ok(())
     }
 
-    /// The next part of the body; `None` is its end.
+    /// The next part of the body; `None` is its end. After an error the connection must be dropped.
     pub(super) fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
-            match self.body.take(&mut self.buffer) {
-                Ok(Taken::Data(data)) => return Poll::Ready(Some(Ok(data))),
-                Ok(Taken::End) => return Poll::Ready(None),
-                Ok(Taken::NeedsMore) => {}
+            match self.body.decode(&mut self.buffer) {
+                Ok(Decoded::Data(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(Decoded::End) => return Poll::Ready(None),
+                Ok(Decoded::NeedsMore) => {}
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
             let read = match self.check_size() {
@@ -144,7 +153,7 @@ impl Http1Connection {
                 Err(error) => Err(error),
             };
             match read {
-                Ok(0) if self.body == BodyLength::UntilClosed => self.body = BodyLength::Bytes(0),
+                Ok(0) if self.body == BodyState::UntilClosed => self.body = BodyState::Bytes(0),
                 Ok(0) => return Poll::Ready(Some(Err(closed("the server closed the connection too early")))),
                 Ok(_) => {}
                 Err(error) => return Poll::Ready(Some(Err(error))),
@@ -154,7 +163,7 @@ impl Http1Connection {
 
     /// Whether the connection is open and has no response left to read.
     pub(super) fn is_reusable(&self) -> bool {
-        let is_read = self.body == BodyLength::Bytes(0) && self.buffer.is_empty();
+        let is_read = self.body == BodyState::Bytes(0) && self.buffer.is_empty();
         // A server sends nothing without a request, except that it closes the connection.
         let is_quiet =
             || matches!(self.socket.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
@@ -167,19 +176,17 @@ impl Http1Connection {
     }
 
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        loop {
-            if self.socket.poll_read_ready(context)?.is_pending() {
-                if self.buffer.is_empty() {
-                    // No memory while the model thinks.
-                    self.buffer = BytesMut::new();
-                }
-                return Poll::Pending;
-            }
-            match self.try_fill() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                read => return Poll::Ready(read),
-            }
+        let mut read = self.socket.poll_read_ready(context)?.map(|()| Ok(0));
+        if read.is_ready() {
+            self.buffer.reserve(READ_BYTES);
+            // Unlike `try_read_buf`, it notes after a short read that nothing is left, which saves a system call for each token.
+            read = pin!(self.socket.read_buf(&mut self.buffer)).poll(context);
         }
+        if read.is_pending() && self.buffer.is_empty() {
+            // No memory while the model works.
+            self.buffer = BytesMut::new();
+        }
+        read
     }
 
     fn try_fill(&mut self) -> io::Result<usize> {
@@ -189,45 +196,51 @@ impl Http1Connection {
 
     fn check_size(&self) -> io::Result<()> {
         if self.buffer.len() > MAX_HEAD_BYTES {
-            return Err(malformed("the head of the response is larger than 128 KiB"));
+            return Err(malformed(
+                "a head, a chunk line or the trailers of the response are larger than 128 KiB",
+            ));
         }
         Ok(())
     }
 }
 
-/// What [`BodyLength::take`] found in the buffer.
+/// What [`BodyState::decode`] found in the buffer.
 #[derive(Debug, PartialEq, Eq)]
-enum Taken {
+enum Decoded {
     Data(Bytes),
     NeedsMore,
     End,
 }
 
-impl BodyLength {
+impl BodyState {
     /// Takes the next part of the body from the front of `buffer`.
-    fn take(&mut self, buffer: &mut BytesMut) -> io::Result<Taken> {
+    fn decode(&mut self, buffer: &mut BytesMut) -> io::Result<Decoded> {
         loop {
             match *self {
-                Self::Bytes(0) => return Ok(Taken::End),
-                _ if buffer.is_empty() => return Ok(Taken::NeedsMore),
+                Self::Bytes(0) => return Ok(Decoded::End),
+                _ if buffer.is_empty() => return Ok(Decoded::NeedsMore),
                 Self::Bytes(left) => {
                     let data = split(buffer, left);
                     *self = Self::Bytes(left - data.len() as u64);
-                    return Ok(Taken::Data(data));
+                    return Ok(Decoded::Data(data));
                 }
-                Self::UntilClosed => return Ok(Taken::Data(split(buffer, u64::MAX))),
+                Self::UntilClosed => return Ok(Decoded::Data(split(buffer, u64::MAX))),
                 Self::Chunk(left) => {
                     let data = split(buffer, left);
                     let left = left - data.len() as u64;
                     *self = if left == 0 { Self::ChunkEnd } else { Self::Chunk(left) };
-                    return Ok(Taken::Data(data));
+                    return Ok(Decoded::Data(data));
+                }
+                // The parser takes a line without digits for the size 0.
+                Self::ChunkSize if !buffer[0].is_ascii_hexdigit() => {
+                    return Err(malformed("the size of a chunk is missing"));
                 }
                 Self::ChunkSize => match httparse::parse_chunk_size(buffer) {
                     Ok(Status::Complete((length, size))) => {
                         buffer.advance(length);
                         *self = if size == 0 { Self::Trailers } else { Self::Chunk(size) };
                     }
-                    Ok(Status::Partial) => return Ok(Taken::NeedsMore),
+                    Ok(Status::Partial) => return Ok(Decoded::NeedsMore),
                     Err(_) => return Err(malformed("the size of a chunk is invalid")),
                 },
                 Self::ChunkEnd => match &buffer[..] {
@@ -235,7 +248,7 @@ impl BodyLength {
                         buffer.advance(2);
                         *self = Self::ChunkSize;
                     }
-                    [b'\r'] => return Ok(Taken::NeedsMore),
+                    [b'\r'] => return Ok(Decoded::NeedsMore),
                     _ => return Err(malformed("a chunk is longer than its size")),
                 },
                 Self::Trailers => {
@@ -245,7 +258,7 @@ impl BodyLength {
                             buffer.advance(length);
                             *self = Self::Bytes(0);
                         }
-                        Status::Partial => return Ok(Taken::NeedsMore),
+                        Status::Partial => return Ok(Decoded::NeedsMore),
                     }
                 }
             }
@@ -295,24 +308,28 @@ fn parse_head(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
     Ok(Some((length, response)))
 }
 
-fn body_length(head: &Response<()>) -> io::Result<BodyLength> {
+fn body_state(head: &Response<()>) -> io::Result<BodyState> {
     if matches!(head.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        return Ok(BodyLength::Bytes(0));
+        return Ok(BodyState::Bytes(0));
     }
     if let Some(coding) = tokens(head.headers(), &TRANSFER_ENCODING).last() {
         let is_chunked = coding.eq_ignore_ascii_case("chunked");
-        return Ok(if is_chunked { BodyLength::ChunkSize } else { BodyLength::UntilClosed });
+        return Ok(if is_chunked { BodyState::ChunkSize } else { BodyState::UntilClosed });
     }
     let mut lengths = tokens(head.headers(), &CONTENT_LENGTH);
-    let Some(length) = lengths.next() else { return Ok(BodyLength::UntilClosed) };
+    let Some(length) = lengths.next() else { return Ok(BodyState::UntilClosed) };
     if lengths.any(|other| other != length) || !length.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(malformed("the length of the response is ambiguous"));
     }
-    length.parse().map(BodyLength::Bytes).map_err(malformed)
+    length.parse().map(BodyState::Bytes).map_err(malformed)
 }
 
+/// A response with two lengths may have been altered on its way, so its connection is not used again (RFC 9112, section 6.3).
 fn is_persistent(head: &Response<()>) -> bool {
+    let has_two_lengths =
+        head.headers().contains_key(TRANSFER_ENCODING) && head.headers().contains_key(CONTENT_LENGTH);
     head.version() == Version::HTTP_11
+        && !has_two_lengths
         && !tokens(head.headers(), &CONNECTION).any(|token| token.eq_ignore_ascii_case("close"))
 }
 

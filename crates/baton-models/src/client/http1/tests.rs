@@ -5,8 +5,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A connection to a server that reads one request and answers with `pieces`, with a pause before each. Then it keeps the connection
-/// open if `stays`.
+/// A connection to a server that reads one request and writes `pieces`, each after the client could read the one before: the runtime of
+/// these tests has one thread. Then it keeps the connection open if `stays`.
 async fn connected(pieces: Vec<Vec<u8>>, stays: bool) -> Http1Connection {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -49,6 +49,9 @@ async fn read(response: &str, split: usize, stays: bool) -> io::Result<(u16, Str
     Ok((head.status().as_u16(), body, connection.is_reusable()))
 }
 
+/// A body that ends with its connection.
+const CLOSED: &str = "HTTP/1.1 200 OK\r\n\r\nuntil the end";
+
 #[tokio::test]
 async fn bodies_are_read_at_every_split() {
     let cases = [
@@ -67,11 +70,16 @@ async fn bodies_are_read_at_every_split() {
         ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", "hi", true),
         ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: Close\r\n\r\nhi", "hi", false),
         ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi", "hi", false),
-        ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "until the end", false),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+            "hi",
+            false,
+        ),
+        (CLOSED, "until the end", false),
     ];
     for (response, expected, is_reusable) in cases {
         for split in 0..=response.len() {
-            let stays = response.contains("ength") || response.contains("hunked");
+            let stays = response != CLOSED;
             let found = read(response, split, stays).await.unwrap();
             assert_eq!(found, (200, expected.to_owned(), is_reusable), "{response:?} split at {split}");
         }
@@ -102,6 +110,8 @@ async fn broken_responses_are_errors() {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxy\r\nhi\r\n0\r\n\r\n",
             ErrorKind::InvalidData,
         ),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n\r\n\r\n", ErrorKind::InvalidData),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n;a\r\n\r\n", ErrorKind::InvalidData),
     ];
     for (response, expected) in cases {
         let found = read(response, 0, false).await.unwrap_err();
@@ -136,6 +146,28 @@ async fn a_request_for_a_closed_connection_is_unsent() {
     drop(listener.accept().await.unwrap());
     connection.socket.readable().await.unwrap();
     assert!(connection.exchange(&request()).await.unwrap_err().is_unsent);
+}
+
+/// Such as a `408 Request Timeout` on a connection that was idle for too long.
+#[tokio::test]
+async fn bytes_before_the_request_are_no_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut connection =
+        Http1Connection::new(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+    let (mut server, _) = listener.accept().await.unwrap();
+    server.write_all(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+    connection.socket.readable().await.unwrap();
+    assert!(connection.exchange(&request()).await.unwrap_err().is_unsent);
+}
+
+/// The bytes after the body would be read as the answer to the next request.
+#[tokio::test]
+async fn a_connection_with_more_than_its_response_is_not_used_again() {
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi HTTP/1.1 200 OK".to_vec();
+    let mut connection = connected(vec![answer], true).await;
+    connection.exchange(&request()).await.unwrap();
+    assert_eq!(body(&mut connection).await.unwrap(), "hi");
+    assert!(!connection.is_reusable());
 }
 
 #[tokio::test]
