@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { printf 'deny: %s\n' "$*" >&2; }
 deny=$(command -v cargo-deny) || { say "cargo-deny is missing; scripts/setup.sh test installs it"; exit 1; }
 
-# The crates themselves are there after a build; nothing is fetched.
+# A build downloads the crates of this platform only; the check reads those of all platforms.
+cargo fetch --locked --quiet
 "$deny" --offline --all-features check --hide-inclusion-graph bans licenses sources
 
 # A clone of the database: not every network lets it through.
