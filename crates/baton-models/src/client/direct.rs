@@ -152,7 +152,7 @@ impl ConnectionPool {
     }
 
     fn put(self: &Arc<Self>, address: Authority, connection: Box<Http1Connection>) {
-        if !connection.is_reusable() {
+        if !connection.is_idle() {
             return;
         }
         let mut state = self.lock();

@@ -6,6 +6,7 @@
 //! until the connection is closed.
 
 use std::io::{self, ErrorKind, IoSlice, Write as _};
+use std::mem::MaybeUninit;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
@@ -13,13 +14,20 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, Version};
 use httparse::{EMPTY_HEADER, Status};
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::TcpStream;
 
 /// Free bytes of the buffer before each read.
 const READ_BYTES: usize = 4096;
-/// Limit in bytes of the head of a response, of its trailers and of the line with the size of a chunk.
+/// Limit in bytes of the head of a response.
 const MAX_HEAD_BYTES: usize = 128 * 1024;
+/// Limit in bytes of the line with the size of a chunk.
+const MAX_CHUNK_LINE_BYTES: usize = 1024;
+/// Limit in bytes of the trailers of a response.
+const MAX_TRAILER_BYTES: usize = 16 * 1024;
+/// Responses with a status of 1xx that may come before the response to a request.
+const MAX_INTERIM_RESPONSES: usize = 16;
 /// A response with more headers is an error.
 const MAX_HEADERS: usize = 100;
 /// Slices of one write: the head and the body.
@@ -30,6 +38,8 @@ const SLICES: usize = 2;
 pub(super) struct Http1Connection {
     socket: TcpStream,
     buffer: BytesMut,
+    /// Bytes at the front of the buffer in which the end of the head was not found: a head that arrives byte by byte is searched once.
+    searched: usize,
     /// What is left of the current response.
     body: BodyState,
     /// Whether the connection can be used again after the current response.
@@ -47,8 +57,8 @@ enum BodyState {
     Chunk(u64),
     /// The line break after a chunk.
     ChunkEnd,
-    /// Trailers, which are ignored, and an empty line.
-    Trailers,
+    /// Trailers, which are ignored, and an empty line. At most this many bytes.
+    Trailers(usize),
     UntilClosed,
 }
 
@@ -68,64 +78,61 @@ impl From<io::Error> for ExchangeError {
 
 impl Http1Connection {
     pub(super) fn new(socket: TcpStream) -> Self {
-        Self { socket, buffer: BytesMut::new(), body: BodyState::Bytes(0), is_persistent: true }
+        Self { socket, buffer: BytesMut::new(), searched: 0, body: BodyState::Bytes(0), is_persistent: true }
     }
 
     /// Sends a request in origin form. Returns when the head of the response has arrived.
     ///
     /// Not cancel safe: a connection whose exchange was dropped must not be used again.
     pub(super) async fn exchange(&mut self, request: &Request<Bytes>) -> Result<Response<()>, ExchangeError> {
-        self.send(request).await?;
-        loop {
-            match parse_head(&self.buffer)? {
-                Some((length, head)) if head.status().is_informational() => {
-                    if head.status() == StatusCode::SWITCHING_PROTOCOLS {
-                        return Err(malformed("the server switches to another protocol").into());
-                    }
-                    self.buffer.advance(length);
-                }
-                Some((length, head)) => {
-                    self.buffer.advance(length);
-                    self.body = body_state(&head)?;
-                    self.is_persistent &= is_persistent(&head) && self.body != BodyState::UntilClosed;
-                    return Ok(head);
-                }
-                None if self.fill().await? == 0 => {
-                    return Err(closed("the server closed the connection before it answered").into());
-                }
-                None => self.check_size()?,
+        let mut interim = 0;
+        let mut head = self.send(request, &mut interim).await?;
+        while head.is_none() {
+            if self.fill().await? == 0 {
+                return Err(closed("the server closed the connection before it answered").into());
             }
+            head = self.take_head(&mut interim)?;
         }
+        let head = head.expect("the loop ends with a head");
+        self.body = body_state(&head)?;
+        self.is_persistent &= is_persistent(&head) && self.body != BodyState::UntilClosed;
+        Ok(head)
     }
 
-    /// Writes a request, and stops if the server answers before it has all of it.
-    async fn send(&mut self, request: &Request<Bytes>) -> Result<(), ExchangeError> {
+    /// Writes a request, and stops if the server answers before it has all of it: then the head of the answer is returned.
+    async fn send(
+        &mut self,
+        request: &Request<Bytes>,
+        interim: &mut usize,
+    ) -> Result<Option<Response<()>>, ExchangeError> {
         let mut unsent = head(request).chain(request.body().clone());
         let total = unsent.remaining();
         while unsent.has_remaining() {
             // A server that reads quickly would keep this task from yielding until a large request is sent.
             tokio::task::coop::consume_budget().await;
             let ready = self.socket.ready(Interest::READABLE | Interest::WRITABLE).await?;
+            let is_unsent = unsent.remaining() == total;
             if ready.is_readable() {
                 match self.try_fill() {
                     Ok(0) => {
-                        let is_unsent = unsent.remaining() == total;
-                        let error = closed("the server closed the connection");
-                        return Err(ExchangeError { error, is_unsent });
+                        return Err(ExchangeError {
+                            error: closed("the server closed the connection"),
+                            is_unsent,
+                        });
                     }
                     // Not an answer: nothing was asked yet.
-                    Ok(_) if unsent.remaining() == total => {
+                    Ok(_) if is_unsent => {
                         let error = malformed("the server sent a response before the request");
-                        return Err(ExchangeError { error, is_unsent: true });
+                        return Err(ExchangeError { error, is_unsent });
                     }
                     Ok(_) => {
-                        self.is_persistent = false;
-                        return Ok(());
+                        if let Some(head) = self.take_head(interim)? {
+                            self.is_persistent = false;
+                            return Ok(Some(head));
+                        }
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                    Err(error) => {
-                        return Err(ExchangeError { error, is_unsent: unsent.remaining() == total });
-                    }
+                    Err(error) => return Err(ExchangeError { error, is_unsent }),
                 }
             }
             let mut slices = [IoSlice::new(&[]); SLICES];
@@ -133,10 +140,58 @@ impl Http1Connection {
             match self.socket.try_write_vectored(&slices[..used]) {
                 Ok(written) => unsent.advance(written),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(ExchangeError { error, is_unsent: unsent.remaining() == total }),
+                Err(error) if is_unsent => return Err(ExchangeError { error, is_unsent }),
+                // The server has closed the connection; what it answered before says why.
+                Err(error) => {
+                    self.is_persistent = false;
+                    while self.fill().await.is_ok_and(|read| read > 0) {
+                        if let Some(head) = self.take_head(interim)? {
+                            return Ok(Some(head));
+                        }
+                    }
+                    return Err(error.into());
+                }
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Takes the head of the response from the front of the buffer. `None` if it is not whole. Responses with a status of 1xx come
+    /// before it and are ignored; `interim` counts them.
+    fn take_head(&mut self, interim: &mut usize) -> io::Result<Option<Response<()>>> {
+        loop {
+            if self.buffer.first().is_some_and(|first| *first != b'H') {
+                return Err(malformed("the server does not answer with HTTP"));
+            }
+            if !self.has_head() {
+                if self.buffer.len() > MAX_HEAD_BYTES {
+                    return Err(malformed("the head of the response is larger than 128 KiB"));
+                }
+                return Ok(None);
+            }
+            let Some((length, head)) = parse_head(&self.buffer)? else { return Ok(None) };
+            self.buffer.advance(length);
+            self.searched = 0;
+            if !head.status().is_informational() {
+                return Ok(Some(head));
+            }
+            if head.status() == StatusCode::SWITCHING_PROTOCOLS {
+                return Err(malformed("the server switches to another protocol"));
+            }
+            *interim += 1;
+            if *interim > MAX_INTERIM_RESPONSES {
+                return Err(malformed("the server sends too many responses with a status of 1xx"));
+            }
+        }
+    }
+
+    /// Whether the buffer contains the empty line at the end of a head.
+    fn has_head(&mut self) -> bool {
+        // The line break before an empty line may have been searched already.
+        let start = self.searched.saturating_sub(2);
+        self.searched = self.buffer.len();
+        let mut breaks = memchr::memchr_iter(b'\n', &self.buffer[start..]);
+        breaks.any(|at| matches!(self.buffer[start + at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
     }
 
     /// The next part of the body; `None` is its end. After an error the connection must be dropped.
@@ -148,11 +203,7 @@ impl Http1Connection {
                 Ok(Decoded::NeedsMore) => {}
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
-            let read = match self.check_size() {
-                Ok(()) => ready!(self.poll_fill(context)),
-                Err(error) => Err(error),
-            };
-            match read {
+            match ready!(self.poll_fill(context)) {
                 Ok(0) if self.body == BodyState::UntilClosed => self.body = BodyState::Bytes(0),
                 Ok(0) => return Poll::Ready(Some(Err(closed("the server closed the connection too early")))),
                 Ok(_) => {}
@@ -161,13 +212,19 @@ impl Http1Connection {
         }
     }
 
-    /// Whether the connection is open and has no response left to read.
+    /// Whether the response was read to its end and the server keeps the connection open after it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_persistent && self.body == BodyState::Bytes(0) && self.buffer.is_empty()
+    }
+
+    /// Whether the connection is idle and the server has not closed it. Asks the system: what the runtime knows may be older.
     pub(super) fn is_reusable(&self) -> bool {
-        let is_read = self.body == BodyState::Bytes(0) && self.buffer.is_empty();
         // A server sends nothing without a request, except that it closes the connection.
-        let is_quiet =
-            || matches!(self.socket.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
-        self.is_persistent && is_read && is_quiet()
+        let is_quiet = || {
+            let peeked = SockRef::from(&self.socket).peek(&mut [MaybeUninit::uninit()]);
+            matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
+        };
+        self.is_idle() && is_quiet()
     }
 
     /// Waits for more bytes. 0 is the end of the connection.
@@ -192,15 +249,6 @@ impl Http1Connection {
     fn try_fill(&mut self) -> io::Result<usize> {
         self.buffer.reserve(READ_BYTES);
         self.socket.try_read_buf(&mut self.buffer)
-    }
-
-    fn check_size(&self) -> io::Result<()> {
-        if self.buffer.len() > MAX_HEAD_BYTES {
-            return Err(malformed(
-                "a head, a chunk line or the trailers of the response are larger than 128 KiB",
-            ));
-        }
-        Ok(())
     }
 }
 
@@ -231,18 +279,20 @@ impl BodyState {
                     *self = if left == 0 { Self::ChunkEnd } else { Self::Chunk(left) };
                     return Ok(Decoded::Data(data));
                 }
-                // The parser takes a line without digits for the size 0.
-                Self::ChunkSize if !buffer[0].is_ascii_hexdigit() => {
-                    return Err(malformed("the size of a chunk is missing"));
-                }
-                Self::ChunkSize => match httparse::parse_chunk_size(buffer) {
-                    Ok(Status::Complete((length, size))) => {
-                        buffer.advance(length);
-                        *self = if size == 0 { Self::Trailers } else { Self::Chunk(size) };
+                Self::ChunkSize => {
+                    let Some(line) = line(buffer, MAX_CHUNK_LINE_BYTES)? else {
+                        return Ok(Decoded::NeedsMore);
+                    };
+                    // The parser takes a line without digits for the size 0.
+                    if !line[0].is_ascii_hexdigit() {
+                        return Err(malformed("the size of a chunk is missing"));
                     }
-                    Ok(Status::Partial) => return Ok(Decoded::NeedsMore),
-                    Err(_) => return Err(malformed("the size of a chunk is invalid")),
-                },
+                    let Ok(Status::Complete((length, size))) = httparse::parse_chunk_size(line) else {
+                        return Err(malformed("the size of a chunk is invalid"));
+                    };
+                    buffer.advance(length);
+                    *self = if size == 0 { Self::Trailers(MAX_TRAILER_BYTES) } else { Self::Chunk(size) };
+                }
                 Self::ChunkEnd => match &buffer[..] {
                     [b'\r', b'\n', ..] => {
                         buffer.advance(2);
@@ -251,18 +301,27 @@ impl BodyState {
                     [b'\r'] => return Ok(Decoded::NeedsMore),
                     _ => return Err(malformed("a chunk is longer than its size")),
                 },
-                Self::Trailers => {
-                    let mut trailers = [EMPTY_HEADER; MAX_HEADERS];
-                    match httparse::parse_headers(buffer, &mut trailers).map_err(malformed)? {
-                        Status::Complete((length, _)) => {
-                            buffer.advance(length);
-                            *self = Self::Bytes(0);
-                        }
-                        Status::Partial => return Ok(Decoded::NeedsMore),
-                    }
+                Self::Trailers(left) => {
+                    let Some(line) = line(buffer, left)? else { return Ok(Decoded::NeedsMore) };
+                    *self = if line == b"\r\n" { Self::Bytes(0) } else { Self::Trailers(left - line.len()) };
+                    let length = line.len();
+                    buffer.advance(length);
                 }
             }
         }
+    }
+}
+
+/// The line at the front of `buffer` with its `\r\n`. `None` if it is not whole.
+fn line(buffer: &[u8], most: usize) -> io::Result<Option<&[u8]>> {
+    let searched = &buffer[..buffer.len().min(most)];
+    match memchr::memchr(b'\n', searched) {
+        Some(end) if searched[..end].ends_with(b"\r") => Ok(Some(&searched[..=end])),
+        Some(_) => Err(malformed("a line of the response does not end with CRLF")),
+        None if searched.len() == most => {
+            Err(malformed("a chunk line or the trailers of the response are too long"))
+        }
+        None => Ok(None),
     }
 }
 

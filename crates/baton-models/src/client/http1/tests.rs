@@ -112,6 +112,8 @@ async fn broken_responses_are_errors() {
         ),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n\r\n\r\n", ErrorKind::InvalidData),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n;a\r\n\r\n", ErrorKind::InvalidData),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;a\nhi\r\n0\r\n\r\n", ErrorKind::InvalidData),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: y\n\n", ErrorKind::InvalidData),
     ];
     for (response, expected) in cases {
         let found = read(response, 0, false).await.unwrap_err();
@@ -120,10 +122,54 @@ async fn broken_responses_are_errors() {
 }
 
 #[tokio::test]
-async fn an_endless_head_is_refused() {
-    let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(2 * MAX_HEAD_BYTES));
-    let found = read(&endless, 0, true).await.unwrap_err();
-    assert_eq!(found.kind(), ErrorKind::InvalidData, "{found}");
+async fn endless_parts_are_refused() {
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let cases = [
+        format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(2 * MAX_HEAD_BYTES)),
+        "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(MAX_INTERIM_RESPONSES + 1),
+        format!("{chunked}2;{}", "x".repeat(MAX_CHUNK_LINE_BYTES)),
+        format!("{chunked}0\r\n{}", "x: y\r\n".repeat(MAX_TRAILER_BYTES / 6 + 1)),
+    ];
+    for response in cases {
+        let found = read(&response, 0, true).await.unwrap_err();
+        assert_eq!(found.kind(), ErrorKind::InvalidData, "{found}");
+    }
+}
+
+/// A response that arrives byte by byte is read as one that arrives at once, and no byte of its head is searched for the end twice.
+#[tokio::test]
+async fn a_response_may_arrive_byte_by_byte() {
+    let response = "HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\r\nx: y\r\ntransfer-encoding: chunked\r\n\r\n2;a\r\nhi\r\n0\r\nx: y\r\n\r\n";
+    let pieces = response.bytes().map(|byte| vec![byte]).collect();
+    let mut connection = connected(pieces, true).await;
+    assert_eq!(connection.exchange(&request()).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(body(&mut connection).await.unwrap(), "hi");
+    assert!(connection.is_reusable());
+}
+
+/// An interim response does not end a request that is not sent yet.
+#[tokio::test]
+async fn a_request_is_sent_to_its_end_after_an_interim_response() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let size: usize = 64 << 20;
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        let mut received = socket.read(&mut buffer).await.unwrap();
+        socket.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n").await.unwrap();
+        while received < size {
+            received += socket.read(&mut buffer).await.unwrap();
+        }
+        socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await.unwrap();
+        socket
+    });
+    let mut connection = Http1Connection::new(TcpStream::connect(address).await.unwrap());
+    let request = Request::post("/").body(Bytes::from(vec![b'x'; size])).unwrap();
+    assert_eq!(connection.exchange(&request).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(body(&mut connection).await.unwrap(), "hi");
+    let _socket = server.await.unwrap();
+    assert!(connection.is_reusable());
 }
 
 /// The rest of a large request is not sent to a server that has refused it.
