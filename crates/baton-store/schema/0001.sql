@@ -55,6 +55,10 @@ CREATE TABLE thread_work (
     queued BIGINT NOT NULL DEFAULT 0,
     -- Appends and ledger rows of all its runs, for their order.
     records BIGINT NOT NULL DEFAULT 0,
+    -- Bytes of its messages, artifacts and spooled outputs.
+    bytes BIGINT NOT NULL DEFAULT 0,
+    -- Bytes of the files in its workspace, as they were measured after the last tool call that may have written some.
+    file_bytes BIGINT NOT NULL DEFAULT 0,
     -- The claim: which run is worked on, by which process, under which number.
     active_run UUID,
     owner TEXT,
@@ -196,6 +200,11 @@ CREATE UNIQUE INDEX handoffs_open ON handoffs (tenant, thread_id) WHERE state <>
 CREATE INDEX handoffs_of_target ON handoffs (tenant, target) WHERE state <> 'completed' AND state <> 'cancelled' AND state <> 'error';
 CREATE INDEX handoffs_by_end ON handoffs (tenant, expires_at) WHERE state = 'active';
 CREATE INDEX handoffs_of_thread ON handoffs (tenant, thread_id, started_at);
+-- The unfinished work of a user, newest first, whatever the number of their threads.
+CREATE INDEX handoffs_left ON handoffs (tenant, user_id, updated_at)
+    WHERE state <> 'pending' AND state <> 'active' AND state <> 'returning' AND state <> 'completed';
+-- How long the newest completed handoffs to an agent took, whatever the number of handoffs. Both times are in the index.
+CREATE INDEX handoffs_completed ON handoffs (tenant, target, completed_at, started_at) WHERE state = 'completed';
 
 CREATE TABLE workflow_states (
     tenant TEXT NOT NULL,
@@ -270,7 +279,10 @@ CREATE TABLE tool_outputs (
     bytes BYTEA NOT NULL,
     PRIMARY KEY (tenant, run_id, output_id, chunk)
 );
+-- How much long tool output a tenant has, without reading the output.
+CREATE INDEX tool_outputs_sizes ON tool_outputs (tenant, size) WHERE chunk = 0;
 
+-- Every way in which one agent involves another. The `run_id` of a handoff that began outside of a run is the nil UUID.
 CREATE TABLE hops (
     tenant TEXT NOT NULL,
     thread_number BIGINT NOT NULL,
@@ -282,11 +294,22 @@ CREATE TABLE hops (
     target TEXT NOT NULL,
     reason TEXT NOT NULL,
     query_class TEXT NOT NULL,
-    success BIGINT NOT NULL,
+    -- 0 failed, 1 completed, 2 cancelled, 3 declined.
+    outcome BIGINT NOT NULL,
     latency_ms BIGINT NOT NULL,
     cost_nanos BIGINT NOT NULL,
+    -- A fingerprint of the request, by which repeated requests are found (`baton-core/learning.rs`); 0 if unknown.
+    request BIGINT NOT NULL,
+    -- 1 once the hop is in the sums of `patterns`.
+    settled BIGINT NOT NULL,
+    -- What settling added to the tries of `experience`, in millionths.
+    weight BIGINT NOT NULL DEFAULT 0,
+    -- Whether settling added the same to the wins: 0 no, 1 yes, 2 not because of bad ratings, and yes once they are taken back.
+    win BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (thread_number, tenant, at, hop_id)
 ) /* clustered */;
+-- Those that are not in the sums yet, the newest ones. Appends only insert: no row of `patterns` is written by two runs at once.
+CREATE INDEX hops_unsettled ON hops (tenant, at) WHERE settled = 0;
 
 CREATE TABLE feedback (
     tenant TEXT NOT NULL,
@@ -315,12 +338,25 @@ CREATE TABLE patterns (
     successes BIGINT NOT NULL,
     latency_ms BIGINT NOT NULL,
     cost_nanos BIGINT NOT NULL,
-    -- What people thought of answers in whose run the baton went this way.
+    -- What people thought of answers in whose run an agent was involved this way.
     liked BIGINT NOT NULL,
     disliked BIGINT NOT NULL,
     last_at BIGINT NOT NULL,
     PRIMARY KEY (tenant, kind, source, target, query_class)
 );
+
+-- How well an agent serves a kind of request: decayed counts as of `at`, in millionths, and the decayed cost. Written when hops are
+-- settled, by one process at a time. Like `patterns`, it outlives threads and says nothing about them.
+CREATE TABLE experience (
+    tenant TEXT NOT NULL,
+    query_class TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    tries BIGINT NOT NULL,
+    wins BIGINT NOT NULL,
+    cost_nanos BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, query_class, agent)
+) /* clustered */;
 
 -- Not owned by threads: deleting a conversation does not delete who deleted it. A tenant has 16 hash chains, and a thread is always
 -- in the same one; on SQLite, which has one writer, all entries are in chain 0. A transaction adds one row per chain, with all its
@@ -369,6 +405,9 @@ CREATE TABLE audit_chains (
     entries BIGINT NOT NULL,
     head BYTEA NOT NULL,
     at BIGINT NOT NULL,
+    -- The end of a chain is signed, because no seal covers it yet. Of chain 16, `key_id` is that of the newest seal.
+    key_id TEXT NOT NULL DEFAULT '',
+    mac BYTEA,
     PRIMARY KEY (tenant, chain)
 ) /* clustered */;
 
@@ -379,8 +418,46 @@ CREATE TABLE audit_seals (
     -- Entries of each chain, 16 numbers in LEB128.
     counts BYTEA NOT NULL,
     hash BYTEA NOT NULL,
+    -- The key that it is signed with; empty without a key.
+    key_id TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, number)
 );
+
+-- Where the last successful verification of a trail ended: at a seal. `state` has the ends of all chains at that seal and is signed.
+CREATE TABLE audit_checkpoints (
+    tenant TEXT NOT NULL,
+    seal BIGINT NOT NULL,
+    state BYTEA NOT NULL,
+    key_id TEXT NOT NULL,
+    mac BYTEA NOT NULL,
+    PRIMARY KEY (tenant)
+) /* clustered */;
+
+-- Where the trail of a tenant begins after its oldest entries were removed: `state` has the ends of all chains and of the seals there. It
+-- is signed, so that no other removal passes for this one.
+CREATE TABLE audit_truncations (
+    tenant TEXT NOT NULL,
+    -- The last seal that was removed.
+    seal BIGINT NOT NULL,
+    -- When entries were last removed.
+    at BIGINT NOT NULL,
+    state BYTEA NOT NULL,
+    key_id TEXT NOT NULL,
+    mac BYTEA NOT NULL,
+    PRIMARY KEY (tenant)
+) /* clustered */;
+
+-- Whose the tokens in the audit trail are. Of an erased user there is no row, so that their entries are anonymous and all hashes valid.
+CREATE TABLE audit_people (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    token TEXT NOT NULL,
+    -- Signed like the ends of chains: otherwise a changed row would attribute entries to another person.
+    key_id TEXT NOT NULL DEFAULT '',
+    mac BYTEA,
+    PRIMARY KEY (tenant, name)
+) /* clustered */;
+CREATE UNIQUE INDEX audit_people_by_token ON audit_people (tenant, token);
 
 CREATE TABLE api_keys (
     tenant TEXT NOT NULL,
@@ -389,7 +466,12 @@ CREATE TABLE api_keys (
     user_id TEXT NOT NULL,
     roles TEXT NOT NULL,
     prefix TEXT NOT NULL,
+    name TEXT NOT NULL DEFAULT '',
+    -- A JSON array of permissions, or null for all of the roles.
+    scopes TEXT,
     created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    last_used_at BIGINT,
     revoked_at BIGINT,
     PRIMARY KEY (tenant, key_id)
 );
@@ -413,4 +495,190 @@ CREATE TABLE results (
     value TEXT NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (tenant, key)
+);
+
+-- Budgets that runs share. Only runs for which one is configured write here.
+
+-- What was spent: by a thread (period 'total', starting at 0), or by a user or the tenant in a day or month of UTC.
+CREATE TABLE budget_accounts (
+    tenant TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    period TEXT NOT NULL,
+    starts_at BIGINT NOT NULL,
+    cost_nanos BIGINT NOT NULL,
+    tokens BIGINT NOT NULL,
+    -- Whether the warning that it is nearly used up was published.
+    warned BIGINT NOT NULL,
+    PRIMARY KEY (tenant, scope, subject, period, starts_at)
+) WITH (fillfactor = 50) /* clustered */;
+
+-- The most that a call in progress can take, once for each account that it counts against.
+CREATE TABLE budget_reservations (
+    tenant TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    period TEXT NOT NULL,
+    starts_at BIGINT NOT NULL,
+    run_id UUID NOT NULL,
+    path TEXT NOT NULL,
+    called_at BIGINT NOT NULL,
+    cost_nanos BIGINT NOT NULL,
+    tokens BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, scope, subject, period, starts_at, run_id, called_at, path)
+) /* clustered */;
+CREATE INDEX budget_reservations_of_run ON budget_reservations (tenant, run_id);
+
+-- Push notifications of A2A tasks. A task has the id of its first run.
+CREATE TABLE push_configs (
+    tenant TEXT NOT NULL,
+    task_id UUID NOT NULL,
+    config_id TEXT NOT NULL,
+    thread_id UUID NOT NULL,
+    -- The run that the task was at, and its status, when it was looked at last.
+    run_id UUID NOT NULL,
+    seen TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    -- Where the state is sent to, as JSON.
+    target TEXT NOT NULL,
+    -- The state of the task that was delivered last.
+    delivered TEXT NOT NULL,
+    -- When to look again: from this time on (0 for at once) if the status of the run has changed, or in any case if `recheck` is 1.
+    -- Null once the task has ended.
+    due_at BIGINT,
+    recheck BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    PRIMARY KEY (tenant, task_id, config_id),
+    FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE
+);
+CREATE INDEX push_configs_due ON push_configs (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX push_configs_of_thread ON push_configs (tenant, thread_id);
+
+-- Skills that people of a tenant created. They stay when the thread is deleted in which they were made.
+CREATE TABLE skills (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    -- The whole of SKILL.md.
+    text TEXT NOT NULL,
+    -- Who saved it. Of an erased user, a pseudonym.
+    user_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+
+-- Skills that are being made, deleted with their thread.
+CREATE TABLE skill_drafts (
+    tenant TEXT NOT NULL,
+    thread_id UUID NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (tenant, thread_id, name),
+    FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE
+);
+
+-- Agents that people of a tenant created. They stay when the thread is deleted in which they were made.
+CREATE TABLE created_agents (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    -- The whole agent file.
+    text TEXT NOT NULL,
+    -- Who saved it last. Of an erased user, a pseudonym.
+    user_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+
+-- Raised by every save and deletion, so that each server finds out with one query which tenants have changed.
+CREATE TABLE agent_versions (
+    tenant TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    PRIMARY KEY (tenant)
+) /* clustered */;
+
+-- Agents that are being made, deleted with their thread.
+CREATE TABLE agent_drafts (
+    tenant TEXT NOT NULL,
+    thread_id UUID NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    -- The text of the saved agent that the draft changes.
+    replaces TEXT,
+    PRIMARY KEY (tenant, thread_id, name),
+    FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE
+);
+
+-- Vectors of the sections of shared documents, by the text that was embedded. They hold nothing of users and threads.
+CREATE TABLE embeddings (
+    tenant TEXT NOT NULL,
+    -- As it is configured.
+    model TEXT NOT NULL,
+    -- SHA-256 of the text.
+    section BYTEA NOT NULL,
+    -- Numbers of 4 bytes, little-endian.
+    vector BYTEA NOT NULL,
+    PRIMARY KEY (tenant, model, section)
+);
+
+-- The end of data: costs that outlive their thread, deletions in progress, erased users, and which server sweeps.
+
+-- Calls of deleted threads: what they cost, without thread, session or content. The calls of one run share a random id. Of an erased
+-- user, `user_id` is a pseudonym.
+CREATE TABLE past_calls (
+    tenant TEXT NOT NULL,
+    started_at BIGINT NOT NULL,
+    run_id UUID NOT NULL,
+    number BIGINT NOT NULL,
+    user_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    provider TEXT,
+    name TEXT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cache_write_tokens BIGINT NOT NULL,
+    reasoning_tokens BIGINT NOT NULL,
+    estimated BIGINT NOT NULL,
+    cost_nanos BIGINT NOT NULL,
+    cost_known BIGINT NOT NULL,
+    PRIMARY KEY (tenant, started_at, run_id, number)
+) /* clustered */;
+CREATE INDEX past_calls_of_user ON past_calls (tenant, user_id, started_at);
+
+-- Long threads that are deleted: their messages and events are removed in batches. Until then a row of `thread_work` with a random id
+-- keeps the number of the thread from being given to another one.
+CREATE TABLE deleted_threads (
+    tenant TEXT NOT NULL,
+    thread_number BIGINT NOT NULL,
+    thread_id UUID NOT NULL,
+    PRIMARY KEY (tenant, thread_number)
+) /* clustered */;
+
+-- Requests to erase a user. `user_id` is null once the erasure is complete.
+CREATE TABLE erasures (
+    tenant TEXT NOT NULL,
+    erasure_id UUID NOT NULL,
+    user_id TEXT,
+    -- Replaces the id of the user where costs are summed by user.
+    pseudonym TEXT NOT NULL,
+    requested_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    PRIMARY KEY (tenant, erasure_id)
+) /* clustered */;
+CREATE INDEX erasures_open ON erasures (tenant, requested_at) WHERE finished_at IS NULL;
+
+-- Up to which run the events of a tenant were removed.
+CREATE TABLE event_sweeps (
+    tenant TEXT NOT NULL PRIMARY KEY,
+    run_id UUID NOT NULL
+) /* clustered */;
+
+-- Work that one process of the installation does at a time. It belongs to no tenant.
+CREATE TABLE duties (
+    name TEXT NOT NULL PRIMARY KEY,
+    owner TEXT NOT NULL,
+    lease_until BIGINT NOT NULL
 );

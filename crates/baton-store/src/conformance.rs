@@ -213,6 +213,8 @@ macro_rules! each_property {
             learning::outcomes_are_counted,
             learning::ratings_correct_what_was_counted,
             learning::ratings_correct_the_share_of_a_hop,
+            learning::hops_settled_apart_count_once,
+            learning::ratings_take_back_only_what_was_added,
             learning::a_repeated_request_was_not_served,
             learning::newest_evidence_counts_most,
             learning::one_user_has_a_bounded_weight,

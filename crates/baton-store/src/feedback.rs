@@ -89,8 +89,8 @@ async fn put(tx: &Tx<'_>, thread: ThreadId, new: &Feedback) -> Result<(), StoreE
     let (good, bad) =
         of_runs(tx, BTreeSet::from([run.as_uuid()])).await?.remove(&run.as_uuid()).unwrap_or_default();
     match (good - ratings.0 >= bad - ratings.1, good >= bad) {
-        (true, false) => patterns::correct(tx, number, run, -1.0).await,
-        (false, true) => patterns::correct(tx, number, run, 1.0).await,
+        (true, false) => patterns::correct(tx, number, run, false).await,
+        (false, true) => patterns::correct(tx, number, run, true).await,
         _ => Ok(()),
     }
 }

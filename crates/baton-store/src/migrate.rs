@@ -8,28 +8,12 @@ use rusqlite::Connection;
 pub(crate) use postgres::postgres;
 
 /// In order, written for PostgreSQL. The schema version of a store is the number of migrations applied.
-pub const MIGRATIONS: &[&str] = &[
-    include_str!("../schema/0001.sql"),
-    include_str!("../schema/0002_budgets.sql"),
-    include_str!("../schema/0003_push.sql"),
-    include_str!("../schema/0004_skills.sql"),
-    include_str!("../schema/0005_lifecycle.sql"),
-    include_str!("../schema/0006_audit_keys.sql"),
-    include_str!("../schema/0007_audit_truncations.sql"),
-    include_str!("../schema/0008_file_bytes.sql"),
-    include_str!("../schema/0009_audit_names_signed.sql"),
-    include_str!("../schema/0010_hops.sql"),
-    include_str!("../schema/0011_embeddings.sql"),
-    include_str!("../schema/0012_left_handoffs.sql"),
-    include_str!("../schema/0013_learning.sql"),
-    include_str!("../schema/0014_created_agents.sql"),
-    include_str!("../schema/0015_handoff_durations.sql"),
-];
+pub const MIGRATIONS: &[&str] = &[include_str!("../schema/0001.sql")];
 
-/// "BTN2" in ASCII: distinguishes a Baton store from other SQLite files.
-const APPLICATION_ID: i64 = 0x4254_4E32;
-/// "BATN" and "BTN1" in ASCII: stores of development versions, whose tables differ at the same schema version.
-const DEVELOPMENT_IDS: [i64; 2] = [0x4241_544E, 0x4254_4E31];
+/// "BTN3" in ASCII: distinguishes a Baton store from other SQLite files.
+const APPLICATION_ID: i64 = 0x4254_4E33;
+/// "BATN", "BTN1" and "BTN2" in ASCII: stores of development versions, whose tables differ.
+const DEVELOPMENT_IDS: [i64; 3] = [0x4241_544E, 0x4254_4E31, 0x4254_4E32];
 
 /// Migrates a SQLite file, in one transaction.
 pub(crate) fn sqlite(

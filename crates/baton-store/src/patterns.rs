@@ -125,7 +125,7 @@ fn count(hop: &Hop) -> Count {
     }
 }
 
-/// Numbers for the outcomes, which are shorter than their words. The first two are those of the column `success` of earlier versions.
+/// Numbers for the outcomes, which are shorter than their words.
 fn outcome_number(outcome: HopOutcome) -> i64 {
     match outcome {
         HopOutcome::Failed => 0,

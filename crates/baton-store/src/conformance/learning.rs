@@ -92,6 +92,41 @@ pub async fn ratings_correct_the_share_of_a_hop(store: &dyn Store) {
     assert_eq!(known(&*tenant, "legal").await, (1.0, 2.0));
 }
 
+/// A run counts once, also if some of its hops are settled before the others.
+pub async fn hops_settled_apart_count_once(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    for expected in [(1.0, 1.0), (1.0, 1.0), (1.0, 1.0)] {
+        tenant.record_hop(to(&owned, "legal", Completed)).await.unwrap();
+        assert_eq!(known(&*tenant, "legal").await, expected);
+        tenant.settle_hops(later(), 100).await.unwrap();
+        assert_eq!(known(&*tenant, "legal").await, expected);
+    }
+}
+
+/// A rating takes back no win that a repeated request had not added, and none that another rating has taken back.
+pub async fn ratings_take_back_only_what_was_added(store: &dyn Store) {
+    let tenant = tenant(store);
+    let (first, second) = (fill(&tenant).await, fill(&tenant).await);
+    let request = request_fingerprint(&["refund", "invoice", "november"].into_iter());
+    let now = Timestamp::now();
+    let hop = Hop { at: now, request, ..to(&first, "legal", Completed) };
+    tenant.record_hop(hop).await.unwrap();
+    let again = Hop { at: now + SignedDuration::from_mins(5), request, ..to(&second, "law", Completed) };
+    tenant.record_hop(again).await.unwrap();
+    tenant.record_hop(to_in_other_run(&first, "legal", Completed)).await.unwrap();
+    tenant.settle_hops(now + SignedDuration::from_secs(1), 100).await.unwrap();
+    let counted = known(&*tenant, "legal").await;
+    assert_eq!(counted, (1.0, 2.0));
+    for rating in [Rating::Bad, Rating::Good, Rating::Bad] {
+        for by in ["ada", "bob", "eve"] {
+            let feedback = Feedback { user_id: user(by), rating, ..feedback(&first) };
+            tenant.put_feedback(feedback).await.unwrap();
+        }
+        assert_eq!(known(&*tenant, "legal").await, counted, "{rating:?}");
+    }
+}
+
 /// Who asks the same again soon was not served the first time.
 pub async fn a_repeated_request_was_not_served(store: &dyn Store) {
     let tenant = tenant(store);

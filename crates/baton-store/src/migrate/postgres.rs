@@ -26,7 +26,7 @@ const IS_MEMBER: &str = "SELECT pg_has_role(current_user, oid, \
 
 /// The version, and whether the tables are not those of a development version.
 const VERSION: &str = "SELECT coalesce(max(version), 0), EXISTS (SELECT FROM pg_attribute \
-     WHERE attrelid = to_regclass('baton.journal') AND attname = 'content' AND NOT attisdropped) \
+     WHERE attrelid = to_regclass('baton.hops') AND attname = 'win' AND NOT attisdropped) \
      FROM baton.baton_schema";
 
 /// Migrates the schema, in one transaction. If it is current, membership in `baton_app` suffices.

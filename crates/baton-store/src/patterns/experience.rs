@@ -35,9 +35,13 @@ const CORRECTION_WINDOW: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Evidence about agents, by kind of request.
 type Known = BTreeMap<String, BTreeMap<String, Tally>>;
+/// What settled hops have added to the tries, by run and kind of request.
+type Counted = HashMap<(Uuid, String), f64>;
 
 /// A hop from which something can be learnt.
 pub(super) struct Lesson {
+    thread: i64,
+    hop_id: Uuid,
     class: String,
     agent: String,
     kind: HopKind,
@@ -55,6 +59,8 @@ impl Lesson {
         let run: Uuid = row.parse(4)?;
         let Some(kind) = HopKind::parse(row.text(0)?).filter(|_| !run.is_nil()) else { return Ok(None) };
         Ok(Some(Self {
+            thread: row.int(10)?,
+            hop_id: row.parse(11)?,
             class: row.text(3)?.to_owned(),
             agent: row.text(2)?.to_owned(),
             kind,
@@ -74,11 +80,33 @@ impl Lesson {
         Ok(lessons)
     }
 
-    fn tally(&self, aftermath: Aftermath) -> Result<Option<Tally>, StoreError> {
-        let Some(is_won) = is_win(self.kind, read_outcome(self.outcome)?, aftermath) else { return Ok(None) };
-        let (wins, cost_nanos) = (if is_won { 1.0 } else { 0.0 }, to_float(self.cost_nanos));
-        Ok(Some(Tally { tries: 1.0, wins, cost_nanos, at: time(self.at) }))
+    /// `None` if the hop says nothing about its agent.
+    fn win(&self, aftermath: Aftermath) -> Result<Option<Win>, StoreError> {
+        let outcome = read_outcome(self.outcome)?;
+        let unrated = Aftermath { liked: 0, disliked: 0, ..aftermath };
+        let is_won = is_win(self.kind, outcome, aftermath);
+        Ok(is_won.map(|is_won| match is_won {
+            true => Win::Yes,
+            false if is_win(self.kind, outcome, unrated) == Some(true) => Win::RatedBad,
+            false => Win::No,
+        }))
     }
+}
+
+/// Whether a hop has served its user, as the column `win` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Win {
+    No = 0,
+    Yes = 1,
+    /// It would have, were it not for bad ratings.
+    RatedBad = 2,
+}
+
+/// What a lesson has added.
+struct Learnt<'a> {
+    lesson: &'a Lesson,
+    weight: f64,
+    win: Win,
 }
 
 fn time(micros: i64) -> Timestamp {
@@ -125,33 +153,58 @@ impl Requests {
     }
 }
 
+/// What the runs of unsettled hops that began until `$2` have counted already. The hops of a run begin after it.
+const COUNTED: &str = "SELECT s.run_id, s.query_class, CAST(sum(s.weight) AS BIGINT)
+    FROM (
+        SELECT DISTINCT thread_number, run_id FROM hops WHERE tenant = $1 AND settled = 0 AND at <= $2
+    ) AS h
+    JOIN runs AS r ON r.tenant = $1 AND r.run_id = h.run_id
+    JOIN hops AS s ON s.thread_number = h.thread_number AND s.tenant = $1 AND s.at >= r.created_at AND s.at <= $2
+    WHERE s.run_id = h.run_id AND s.settled = 1
+    GROUP BY s.run_id, s.query_class";
+
+/// To be read before the hops are settled.
+pub(super) async fn counted(tx: &Tx<'_>, until: i64) -> Result<Counted, StoreError> {
+    let rows = tx.query(COUNTED, params![until]).await?;
+    let counted = rows.iter().map(|row| {
+        let weight = to_float(row.int(2)?) / MICRO;
+        Ok(((row.parse(0)?, row.text(1)?.to_owned()), weight))
+    });
+    counted.collect()
+}
+
 /// Adds the evidence of `lessons`, which are in the order of time.
-async fn learn(
+async fn learn<'a>(
     tx: &Tx<'_>,
     known: &mut Known,
-    lessons: &[Lesson],
+    lessons: &'a [Lesson],
     requests: &Requests,
-) -> Result<(), StoreError> {
+    counted: &Counted,
+) -> Result<Vec<Learnt<'a>>, StoreError> {
     let runs: BTreeSet<Uuid> = lessons.iter().map(|lesson| lesson.run).collect();
     let (weights, ratings) = (weights::of_runs(tx, &runs).await?, feedback::of_runs(tx, runs).await?);
-    let mut counted = Vec::with_capacity(lessons.len());
-    // A run weighs the same however often it involves agents.
+    let mut learnt = Vec::with_capacity(lessons.len());
     let mut hops: HashMap<(Uuid, &str), f64> = HashMap::new();
     for lesson in lessons {
         let (liked, disliked) = ratings.get(&lesson.run).copied().unwrap_or_default();
         let aftermath = Aftermath { liked, disliked, is_repeated: requests.is_repeated(lesson) };
-        if let Some(tally) = lesson.tally(aftermath)? {
+        if let Some(win) = lesson.win(aftermath)? {
             *hops.entry((lesson.run, lesson.class.as_str())).or_default() += 1.0;
-            counted.push((lesson, tally));
+            learnt.push(Learnt { lesson, weight: 0.0, win });
         }
     }
-    for (lesson, tally) in counted {
-        let weight = weights.get(&lesson.run).copied().unwrap_or(1.0);
-        let weight = weight / hops[&(lesson.run, lesson.class.as_str())];
+    for Learnt { lesson, weight, win } in &mut learnt {
+        // A run weighs the same however often it involves agents, and whether its hops are settled together or not.
+        let of_run = weights.get(&lesson.run).copied().unwrap_or(1.0);
+        let before = counted.get(&(lesson.run, lesson.class.clone())).copied().unwrap_or_default();
+        *weight = (of_run - before).max(0.0) / hops[&(lesson.run, lesson.class.as_str())];
+        let wins = if *win == Win::Yes { 1.0 } else { 0.0 };
+        let cost_nanos = to_float(lesson.cost_nanos);
+        let tally = Tally { tries: 1.0, wins, cost_nanos, at: time(lesson.at) };
         let of_class = known.entry(lesson.class.clone()).or_default();
-        add_evidence(of_class, lesson.agent.clone(), tally.scaled(weight));
+        add_evidence(of_class, lesson.agent.clone(), tally.scaled(*weight));
     }
-    Ok(())
+    Ok(learnt)
 }
 
 const STORED: &str =
@@ -190,15 +243,27 @@ const PUT: &str = "
     ON CONFLICT (tenant, query_class, agent) DO UPDATE
     SET tries = excluded.tries, wins = excluded.wins, cost_nanos = excluded.cost_nanos, at = excluded.at";
 
+const NOTE: &str = "UPDATE hops SET weight = $5, win = $6
+    WHERE tenant = $1 AND thread_number = $2 AND at = $3 AND hop_id = $4";
+
 const FORGET: &str = "DELETE FROM experience WHERE tenant = $1 AND at < $2";
 
-/// Adds evidence to what is stored, and deletes what is too old to matter.
-pub(super) async fn store(tx: &Tx<'_>, lessons: &[Lesson], requests: &Requests) -> Result<(), StoreError> {
+/// Adds evidence to what is stored, notes with each hop what it added, and deletes what is too old to matter.
+pub(super) async fn store(
+    tx: &Tx<'_>,
+    lessons: &[Lesson],
+    requests: &Requests,
+    counted: &Counted,
+) -> Result<(), StoreError> {
     if lessons.is_empty() {
         return Ok(());
     }
     let mut known = stored(tx, if tx.is_postgres() { LOCKED } else { STORED }).await?;
-    learn(tx, &mut known, lessons, requests).await?;
+    let learnt = learn(tx, &mut known, lessons, requests, counted).await?;
+    let notes = learnt.iter().map(|Learnt { lesson, weight, win }| {
+        row_values![lesson.thread, lesson.at, lesson.hop_id, to_int(weight * MICRO), *win as i64]
+    });
+    tx.execute_each(NOTE, notes).await?;
     let changed: BTreeSet<&str> = lessons.iter().map(|lesson| lesson.class.as_str()).collect();
     let changed = known.into_iter().filter(|(class, _)| changed.contains(class.as_str()));
     let tallies = changed.flat_map(|(class, agents)| {
@@ -215,7 +280,8 @@ pub(super) async fn store(tx: &Tx<'_>, lessons: &[Lesson], requests: &Requests) 
 }
 
 const NEWEST: &str =
-    "SELECT kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at, request
+    "SELECT kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at, request,
+        thread_number, hop_id
     FROM hops
     WHERE tenant = $1 AND settled = 0
     ORDER BY at DESC
@@ -224,7 +290,8 @@ const NEWEST: &str =
 pub(super) async fn experience(tx: &Tx<'_>) -> Result<Vec<Experience>, StoreError> {
     let mut known = stored(tx, STORED).await?;
     let lessons = Lesson::read_all(&tx.query(NEWEST, params![MAX_UNSETTLED]).await?)?;
-    learn(tx, &mut known, &lessons, &Requests::until(tx, i64::MAX).await?).await?;
+    let (requests, counted) = (Requests::until(tx, i64::MAX).await?, counted(tx, i64::MAX).await?);
+    learn(tx, &mut known, &lessons, &requests, &counted).await?;
     let known = known.into_iter().flat_map(|(query_class, agents)| {
         agents.into_iter().filter_map(move |(agent, tally)| {
             Some(Experience {
@@ -237,13 +304,10 @@ pub(super) async fn experience(tx: &Tx<'_>) -> Result<Vec<Experience>, StoreErro
     Ok(known.collect())
 }
 
-/// Hops of a run that count, as `is_win` says, and how many of them were completed. Outcome 1 is completed, 2 is cancelled.
-const SETTLED_LESSONS: &str =
-    "SELECT query_class, target, count(*), sum(CASE WHEN outcome = 1 THEN 1 ELSE 0 END)
-    FROM hops
-    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3 AND settled = 1 AND at >= $4
-        AND kind <> 'chain' AND kind <> 'advice' AND kind <> 'team' AND (kind <> 'delegation' OR outcome <> 2)
-    GROUP BY query_class, target";
+/// Changes the wins of a run's settled hops from `$5` to `$6`.
+const CHANGE_WINS: &str = "UPDATE hops SET win = $6
+    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3 AND at >= $4 AND settled = 1 AND win = $5
+    RETURNING query_class, target, weight";
 
 /// `$4` wins more or less, never below 0 or above the tries.
 const CORRECT: &str = "
@@ -255,22 +319,18 @@ const CORRECT: &str = "
     END
     WHERE tenant = $1 AND query_class = $2 AND agent = $3";
 
-/// Corrects the evidence of settled hops after the first or last bad rating of their run, by as much as the run weighs. `wins` is 1
-/// or -1.
-pub(crate) async fn correct(tx: &Tx<'_>, thread: u64, run: RunId, wins: f64) -> Result<(), StoreError> {
+/// Corrects the evidence of settled hops after the first bad rating of their run (`is_won` is false) or the last one, by as much as each
+/// hop has added.
+pub(crate) async fn correct(tx: &Tx<'_>, thread: u64, run: RunId, is_won: bool) -> Result<(), StoreError> {
     let since = micros(tx.now()).saturating_sub(CORRECTION_WINDOW);
-    let lessons = tx.query(SETTLED_LESSONS, params![thread, run, since]).await?;
-    let weight = weights::of_runs(tx, &BTreeSet::from([run.as_uuid()])).await?;
-    let weight = weight.get(&run.as_uuid()).copied().unwrap_or(1.0);
-    let mut hops: HashMap<&str, f64> = HashMap::new();
-    for row in &lessons {
-        *hops.entry(row.text(0)?).or_default() += to_float(row.int(2)?);
+    let (from, to, sign) = if is_won { (Win::RatedBad, Win::Yes, 1) } else { (Win::Yes, Win::RatedBad, -1) };
+    let params = params![thread, run, since, from as i64, to as i64];
+    let mut wins: BTreeMap<(String, String), i64> = BTreeMap::new();
+    for row in tx.query(CHANGE_WINS, params).await? {
+        *wins.entry((row.text(0)?.to_owned(), row.text(1)?.to_owned())).or_default() += sign * row.int(2)?;
     }
-    let rows = lessons.iter().map(|row| {
-        let (class, agent, completed) = (row.text(0)?, row.text(1)?, to_float(row.int(3)?));
-        Ok(row_values![class, agent, to_int(wins * weight * completed / hops[class] * MICRO)])
-    });
-    tx.execute_each(CORRECT, rows.collect::<Result<Vec<_>, StoreError>>()?).await
+    tx.execute_each(CORRECT, wins.into_iter().map(|((class, agent), wins)| row_values![class, agent, wins]))
+        .await
 }
 
 #[cfg(test)]
@@ -284,7 +344,15 @@ mod tests {
             let plan = plan(sql);
             assert!(plan[0].contains("hops_unsettled (tenant=?"), "{sql}: {plan:?}");
         }
-        for sql in [STORED, FORGET, SETTLED_LESSONS, CORRECT] {
+        let plan_of_counted = plan(COUNTED);
+        for index in [
+            "hops_unsettled (tenant=?",
+            "r USING PRIMARY KEY",
+            "s USING PRIMARY KEY (thread_number=? AND tenant=? AND at>?",
+        ] {
+            assert!(plan_of_counted.iter().any(|line| line.contains(index)), "{index}: {plan_of_counted:?}");
+        }
+        for sql in [STORED, FORGET, NOTE, CHANGE_WINS, CORRECT] {
             let plan = plan(sql);
             assert!(!plan.iter().any(|line| line.starts_with("SCAN ")), "{sql}: {plan:?}");
         }

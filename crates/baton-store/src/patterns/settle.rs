@@ -24,7 +24,7 @@ type Rated = HashSet<(Uuid, PatternKey)>;
 
 macro_rules! columns {
     () => {
-        "kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at, request"
+        "kind, source, target, query_class, run_id, outcome, latency_ms, cost_nanos, at, request, thread_number, hop_id"
     };
 }
 
@@ -88,9 +88,10 @@ pub(super) async fn until(tx: &Tx<'_>, before: Timestamp, limit: u32) -> Result<
 pub(super) async fn settle(tx: &Tx<'_>, until: i64) -> Result<u64, StoreError> {
     let rated = rated(&tx.query(RATED, params![until]).await?)?;
     let requests = Requests::until(tx, until).await?;
+    let counted = experience::counted(tx, until).await?;
     let hops = tx.query(SETTLE, params![until]).await?;
     add_to_sums(tx, &hops, rated).await?;
-    experience::store(tx, &Lesson::read_all(&hops)?, &requests).await?;
+    experience::store(tx, &Lesson::read_all(&hops)?, &requests, &counted).await?;
     Ok(hops.len() as u64)
 }
 
