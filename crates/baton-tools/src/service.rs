@@ -34,8 +34,8 @@ pub(crate) struct RequestLimits {
 pub(crate) struct Refused(pub(crate) StatusCode);
 
 impl ServiceClient {
-    pub(crate) fn get(&self) -> Result<Client, ToolError> {
-        self.0.get().map_err(|error| ToolError::Execution(error.to_string()))
+    pub(crate) async fn get(&self) -> Result<&Client, ToolError> {
+        self.0.get().await.map_err(|error| ToolError::Execution(error.to_string()))
     }
 }
 

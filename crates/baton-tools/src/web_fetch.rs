@@ -66,8 +66,8 @@ impl Tool for WebFetch {
             let url = Url::parse(url.trim()).map_err(|error| {
                 ToolError::InvalidArguments(format!("`{url}` is not a web address: {error}"))
             })?;
-            let client = web.get().map_err(|error| ToolError::Execution(error.to_string()))?;
-            let fetched = tokio::time::timeout(WITHIN.get(), fetch(&client, web.reach(), url)).await;
+            let client = web.get().await.map_err(|error| ToolError::Execution(error.to_string()))?;
+            let fetched = tokio::time::timeout(WITHIN.get(), fetch(client, web.reach(), url)).await;
             let page = fetched.map_err(|_| ToolError::Timeout(WITHIN))??;
             offload(move |_| shown(page)).await
         })

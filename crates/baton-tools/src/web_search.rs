@@ -102,7 +102,7 @@ impl Tool for WebSearch {
 impl Search {
     async fn results(&self, query: &str, limit: usize) -> Result<Vec<SearchResult>, ToolError> {
         let WebSearchSettings { endpoint, key } = &self.settings;
-        let mut request = endpoint.request(&self.client.get()?, query, limit);
+        let mut request = endpoint.request(self.client.get().await?, query, limit);
         if let (Some(header), Some(key)) = (&endpoint.key, key) {
             request = request.header(&header.name, format!("{}{}", header.prefix, key.expose_secret()));
         }

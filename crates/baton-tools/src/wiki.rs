@@ -213,7 +213,7 @@ impl MediaWiki {
         url.query_pairs_mut()
             .extend_pairs([("format", "json"), ("formatversion", "2"), ("errorformat", "plaintext")])
             .extend_pairs(parameters);
-        let request = self.client.get()?.get(url);
+        let request = self.client.get().await?.get(url);
         let answered = service::json::<Value>(request, LIMITS).await?;
         let answer = answered.map_err(|refused| refused.explained("the wiki"))?;
         let error = answer.pointer("/errors/0").or_else(|| answer.get("error"));

@@ -42,7 +42,8 @@ impl PushSender for HttpSender {
         Box::pin(async move {
             let url = self.permitted(&request.url)?;
             let host = url.host_str().unwrap_or_default().to_owned();
-            let client = self.0.get().map_err(|error| format!("the client cannot be set up: {error}"))?;
+            let client =
+                self.0.get().await.map_err(|error| format!("the client cannot be set up: {error}"))?;
             let mut post =
                 client.post(url).timeout(REQUEST_TIMEOUT).header(CONTENT_TYPE, request.content_type);
             if let Some(token) = request.token {

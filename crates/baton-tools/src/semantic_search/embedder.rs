@@ -56,7 +56,7 @@ impl Embedder {
         let mut url = base_url.clone();
         url.set_path(&format!("{}/embeddings", base_url.path().trim_end_matches('/')));
         let body = json!({"model": model, "input": texts, "encoding_format": "float"});
-        let mut request = self.client.get()?.post(url).json(&body);
+        let mut request = self.client.get().await?.post(url).json(&body);
         if let Some(key) = key {
             request = request.bearer_auth(key.expose_secret());
         }

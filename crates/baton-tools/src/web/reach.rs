@@ -4,11 +4,12 @@
 //! name that answers differently the next time (DNS rebinding) gains nothing.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
+use tokio::sync::OnceCell;
 use url::{Host, Url};
 
 use super::address::is_public;
@@ -82,24 +83,26 @@ impl Reach {
 #[derive(Debug)]
 pub struct LazyClient {
     reach: Reach,
-    client: OnceLock<reqwest::Client>,
+    client: OnceCell<reqwest::Client>,
 }
 
 impl LazyClient {
     pub fn new(reach: Reach) -> Self {
-        Self { reach, client: OnceLock::new() }
+        Self { reach, client: OnceCell::new() }
     }
 
     pub fn reach(&self) -> &Reach {
         &self.reach
     }
 
-    pub fn get(&self) -> reqwest::Result<reqwest::Client> {
-        if let Some(client) = self.client.get() {
-            return Ok(client.clone());
-        }
-        let client = self.reach.client()?;
-        Ok(self.client.get_or_init(|| client).clone())
+    pub async fn get(&self) -> reqwest::Result<&reqwest::Client> {
+        let make = async || {
+            let reach = self.reach.clone();
+            let made = tokio::task::spawn_blocking(move || reach.client()).await;
+            // The runtime of a process that ends runs no more blocking tasks.
+            made.unwrap_or_else(|_| self.reach.client())
+        };
+        self.client.get_or_try_init(make).await
     }
 }
 
