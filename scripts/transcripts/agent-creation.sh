@@ -2,16 +2,12 @@
 # Writes docs/transcripts/agent-creation.md anew: agents are created on a real terminal, with the bundled agents, without a model and with
 # one that says what is written below. BATON names the command.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-repository=$PWD
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 out=docs/transcripts/agent-creation.md
-baton=${BATON:-$repository/target/debug/baton}
 
-project=$(mktemp -d)
-trap 'kill "${model:-}" 2>/dev/null || true; rm -rf "$project"' EXIT
 for folder in offline model; do
-    mkdir -p "$project/$folder/docs"
-    cp -r agents "$project/$folder/"
+    bundled_agents "$project/$folder"
+    mkdir "$project/$folder/docs"
     cp docs/*.md "$project/$folder/docs/"
 done
 touch "$project/offline/baton.toml"
@@ -29,7 +25,7 @@ yes
 /usage
 /quit
 LINES
-(cd "$project/offline" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+type_lines "$project/offline"
 
 cat >"$project/replies.json" <<'REPLIES'
 [
@@ -50,24 +46,9 @@ yes
 /agents
 /quit
 LINES
-"$repository/scripts/transcripts/model.py" "$project/replies.json" "$project/port" &
-model=$!
-until [[ -s $project/port ]]; do sleep 0.1; done
-cat >"$project/model/baton.toml" <<CONFIG
-[models]
-default = "local/m"
-[models.providers.local]
-base_url = "http://127.0.0.1:$(<"$project/port")/v1"
-[models.providers.local.models.m]
-assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }
-CONFIG
-(cd "$project/model" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+use_model "$project/model"
+type_lines "$project/model"
 
-shown() {
-    echo '````text'
-    sed -E -e 's/ +$//' -e 's/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/<thread>/' "$1"
-    echo '````'
-}
 {
     cat <<'HEAD'
 # A conversation with the agent creator
@@ -81,7 +62,7 @@ a model, one message says everything. It was written down by `scripts/transcript
 ## Without a model
 
 HEAD
-    shown "$project/offline/shown.txt"
+    shown "$project/offline"
     cat <<'MODEL'
 
 ## With a model
@@ -89,5 +70,5 @@ HEAD
 The model's words come from a script, so that the conversation can be repeated.
 
 MODEL
-    shown "$project/model/shown.txt"
+    shown "$project/model"
 } >"$out"

@@ -2,13 +2,9 @@
 # Writes docs/transcripts/approvals.md anew: a conversation with the bundled debugger on a real terminal, with a model that says what is
 # written below. BATON names the command.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-repository=$PWD
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 out=docs/transcripts/approvals.md
-baton=${BATON:-$repository/target/debug/baton}
 
-project=$(mktemp -d)
-trap 'kill "${model:-}" 2>/dev/null || true; rm -rf "$project"' EXIT
 mkdir "$project/agents"
 cp agents/debugger.md "$project/agents/"
 printf '#!/bin/sh\n# Builds the site.\nmkdirr -p site\ncp index.html site/\necho built\n' >"$project/build.sh"
@@ -40,22 +36,11 @@ Run it once more and show me the result.
 /quit
 LINES
 
-"$repository/scripts/transcripts/model.py" "$project/replies.json" "$project/port" &
-model=$!
-until [[ -s $project/port ]]; do sleep 0.1; done
-cat >"$project/baton.toml" <<CONFIG
-[agents]
+use_model "$project" '[agents]
 main = "debugger"
 [tools.shell]
-enabled = true
-[models]
-default = "local/m"
-[models.providers.local]
-base_url = "http://127.0.0.1:$(<"$project/port")/v1"
-[models.providers.local.models.m]
-assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }
-CONFIG
-(cd "$project" && BATON=$baton COLUMNS=110 "$repository/scripts/transcript.sh" lines.txt shown.txt)
+enabled = true'
+COLUMNS=110 type_lines "$project"
 
 cat >"$out" <<'HEAD'
 # A conversation with approvals
@@ -67,7 +52,5 @@ can be repeated; everything else is real. It was written down by `scripts/transc
 
 [Approvals and questions](../approvals.md) explains what happens behind it.
 
-````text
 HEAD
-cat "$project/shown.txt" >>"$out"
-echo '````' >>"$out"
+shown "$project" >>"$out"

@@ -2,16 +2,11 @@
 # Writes docs/transcripts/second-request.md anew: the bundled agents on a real terminal, without a model and with one that says what is
 # written below. BATON names the command.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-repository=$PWD
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 out=docs/transcripts/second-request.md
-baton=${BATON:-$repository/target/debug/baton}
 
-project=$(mktemp -d)
-trap 'kill "${model:-}" 2>/dev/null || true; rm -rf "$project"' EXIT
-mkdir -p "$project/offline" "$project/model"
-cp -r agents "$project/offline/"
-cp -r agents "$project/model/"
+bundled_agents "$project/offline"
+bundled_agents "$project/model"
 touch "$project/offline/baton.toml"
 
 cat >"$project/offline/lines.txt" <<'LINES'
@@ -29,7 +24,7 @@ I'd like to talk to the main assistant
 later
 /quit
 LINES
-(cd "$project/offline" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+type_lines "$project/offline"
 
 cat >"$project/replies.json" <<'REPLIES'
 [
@@ -47,24 +42,9 @@ cancel
 yes
 /quit
 LINES
-"$repository/scripts/transcripts/model.py" "$project/replies.json" "$project/port" &
-model=$!
-until [[ -s $project/port ]]; do sleep 0.1; done
-cat >"$project/model/baton.toml" <<CONFIG
-[models]
-default = "local/m"
-[models.providers.local]
-base_url = "http://127.0.0.1:$(<"$project/port")/v1"
-[models.providers.local.models.m]
-assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }
-CONFIG
-(cd "$project/model" && BATON=$baton "$repository/scripts/transcript.sh" lines.txt shown.txt)
+use_model "$project/model"
+type_lines "$project/model"
 
-shown() {
-    echo '````text'
-    sed -e 's/[0-9a-f]\{8\}-[0-9a-f-]\{27\}/<thread>/' -e 's/baton chat -r [0-9a-f]\+/baton chat -r <thread>/' "$1"
-    echo '````'
-}
 {
     cat <<'HEAD'
 # Something else during a handoff
@@ -77,7 +57,7 @@ something else in between. It was written down by `scripts/transcripts/second-re
 ## Without a model
 
 HEAD
-    shown "$project/offline/shown.txt"
+    shown "$project/offline"
     cat <<'MODEL'
 
 ## With a model
@@ -85,5 +65,5 @@ HEAD
 The model's words come from a script, so that the conversation can be repeated. It is not called for the request, nor for the reply.
 
 MODEL
-    shown "$project/model/shown.txt"
+    shown "$project/model"
 } >"$out"

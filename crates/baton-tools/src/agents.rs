@@ -7,11 +7,15 @@ use std::sync::Arc;
 
 use baton_core::agent_library::WRITE_AGENTS;
 use baton_core::store::{AgentDraft, AgentSaving, AuditEntry, NewAgent};
+use baton_core::tool::{Effect, Risk};
 use baton_core::{
-    AgentCheck, AgentLibrary, AgentName, CallContext, CheckedAgent, Store, StoreError, ToolError, TraceParent,
+    AgentCheck, AgentLibrary, AgentName, CallContext, CheckedAgent, HumanDuration, Store, StoreError,
+    ToolError, ToolSpec, TraceParent,
 };
 use serde::Deserialize;
 use serde_json::json;
+
+use crate::schema::object;
 
 pub mod diff;
 pub mod draft;
@@ -44,6 +48,19 @@ pub(crate) struct DraftArguments {
 }
 
 impl DraftArguments {
+    /// The description of a tool that only reads the draft.
+    pub(crate) fn read_only_tool(name: &str, description: &str) -> ToolSpec {
+        let draft = json!({"type": "string", "minLength": 1, "description": "The name of the draft, such as travel-helper"});
+        ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: object(json!({"name": draft}), &["name"]),
+            effect: Effect::ReadOnly,
+            risk: Risk::Low,
+            timeout: HumanDuration::from_secs(30),
+        }
+    }
+
     /// The same name as the draft got, however it is written.
     pub(crate) fn name(&self) -> Result<AgentName, ToolError> {
         named(&self.name)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolSpec};
-use serde_json::{Value, json};
+use baton_core::tool::ToolFuture;
+use baton_core::{CallContext, Tool, ToolSpec};
+use serde_json::Value;
 
 use crate::agents::diff::diff;
 use crate::agents::{AgentDrafts, DraftArguments};
-use crate::schema::{arguments, object};
+use crate::schema::arguments;
 use crate::write_skill::fence;
 
 #[derive(Debug)]
@@ -19,19 +19,9 @@ pub struct DiffAgent {
 
 impl DiffAgent {
     pub fn new(drafts: AgentDrafts) -> Self {
-        let spec = ToolSpec {
-            name: "diff_agent".to_owned(),
-            description:
-                "Shows what saving the draft of an agent would change: the lines that are added and removed."
-                    .to_owned(),
-            parameters: object(
-                json!({"name": {"type": "string", "minLength": 1, "description": "The name of the draft, such as travel-helper"}}),
-                &["name"],
-            ),
-            effect: Effect::ReadOnly,
-            risk: Risk::Low,
-            timeout: HumanDuration::from_secs(30),
-        };
+        let description =
+            "Shows what saving the draft of an agent would change: the lines that are added and removed.";
+        let spec = DraftArguments::read_only_tool("diff_agent", description);
         Self { spec, drafts }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
-use serde_json::{Value, json};
+use baton_core::tool::ToolFuture;
+use baton_core::{CallContext, Tool, ToolError, ToolSpec};
+use serde_json::Value;
 
 use crate::agents::{AgentDrafts, DraftArguments, problems};
-use crate::schema::{arguments, object};
+use crate::schema::arguments;
 
 #[derive(Debug)]
 pub struct ValidateAgent {
@@ -17,19 +17,9 @@ pub struct ValidateAgent {
 
 impl ValidateAgent {
     pub fn new(drafts: AgentDrafts) -> Self {
-        let spec = ToolSpec {
-            name: "validate_agent".to_owned(),
-            description: "Checks the draft of an agent by the rules of agent files and by what its creator may give to it. Fails \
-                          with a report that has the line and column of everything that must be corrected."
-                .to_owned(),
-            parameters: object(
-                json!({"name": {"type": "string", "minLength": 1, "description": "The name of the draft, such as travel-helper"}}),
-                &["name"],
-            ),
-            effect: Effect::ReadOnly,
-            risk: Risk::Low,
-            timeout: HumanDuration::from_secs(30),
-        };
+        let description = "Checks the draft of an agent by the rules of agent files and by what its creator may give to it. Fails \
+                          with a report that has the line and column of everything that must be corrected.";
+        let spec = DraftArguments::read_only_tool("validate_agent", description);
         Self { spec, drafts }
     }
 }
