@@ -114,13 +114,19 @@ fn assert_ends(pid: &str) {
 
 #[test]
 fn i8_without_a_key_an_answer_comes_from_the_documents_with_sources() {
-    let ran = piped(&root(), &["run", "-a", "knowledge", "How do I configure rate limiting?"], "");
+    // A copy, because the store is created in the project's folder.
+    let project = tempfile::tempdir().unwrap();
+    for folder in ["agents", "docs"] {
+        let copied = Command::new("cp").arg("-r").arg(root().join(folder)).arg(project.path()).status();
+        assert!(copied.unwrap().success());
+    }
+    let ran = piped(project.path(), &["run", "-a", "knowledge", "How do I configure rate limiting?"], "");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("requests_per_minute"), "{}", ran.stdout);
     assert!(ran.stdout.contains("Sources:\n[1] docs/configuration.md"), "{}", ran.stdout);
     assert!(ran.stdout.contains("No language model is configured"), "{}", ran.stdout);
     assert_eq!(ran.stderr, "");
-    let again = piped(&root(), &["run", "-a", "knowledge", "How do I configure rate limiting?"], "");
+    let again = piped(project.path(), &["run", "-a", "knowledge", "How do I configure rate limiting?"], "");
     assert_eq!(again.stdout, ran.stdout, "deterministic");
 }
 
