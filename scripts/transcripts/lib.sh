@@ -7,7 +7,7 @@ baton=${BATON:-$repository/target/debug/baton}
 project=$(mktemp -d)
 trap 'kill "${model:-}" 2>/dev/null || true; rm -rf "$project"' EXIT
 
-# bundled_agents DIR: the bundled agents in this folder.
+# bundled_agents DIR: copies the bundled agents to DIR/agents.
 bundled_agents() {
     mkdir -p "$1"
     cp -r agents "$1/"

@@ -304,7 +304,8 @@ CREATE TABLE hops (
     settled BIGINT NOT NULL,
     -- What settling added to the tries of `experience`, in millionths.
     weight BIGINT NOT NULL DEFAULT 0,
-    -- Whether settling added the same to the wins: 0 no, 1 yes, 2 not because of bad ratings, and yes once they are taken back.
+    -- Whether settling added the same to the wins: 0 no; 1 yes; 2 no, only because of bad ratings: 1 if they are
+    -- withdrawn.
     win BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (thread_number, tenant, at, hop_id)
 ) /* clustered */;
@@ -622,7 +623,7 @@ CREATE TABLE embeddings (
     PRIMARY KEY (tenant, model, section)
 );
 
--- The end of data: costs that outlive their thread, deletions in progress, erased users, and which server sweeps.
+-- The lifecycle of data: costs that outlive their thread, deletions in progress, erased users, and which server sweeps.
 
 -- Calls of deleted threads: what they cost, without thread, session or content. The calls of one run share a random id. Of an erased
 -- user, `user_id` is a pseudonym.

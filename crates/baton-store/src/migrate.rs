@@ -1,4 +1,7 @@
 //! The schema and its versions. A released migration never changes; new ones are appended.
+//!
+//! Before the first release, `0001.sql` itself is changed. Such a change needs a new `APPLICATION_ID`, the old one in `DEVELOPMENT_IDS`,
+//! and in `postgres::VERSION` a column that only the new schema has.
 
 mod postgres;
 

@@ -48,8 +48,8 @@ pub(crate) struct DraftArguments {
 }
 
 impl DraftArguments {
-    /// The description of a tool that only reads the draft.
-    pub(crate) fn read_only_tool(name: &str, description: &str) -> ToolSpec {
+    /// The spec of a read-only tool whose only argument is the name of a draft.
+    pub(crate) fn read_only_spec(name: &str, description: &str) -> ToolSpec {
         let draft = json!({"type": "string", "minLength": 1, "description": "The name of the draft, such as travel-helper"});
         ToolSpec {
             name: name.to_owned(),

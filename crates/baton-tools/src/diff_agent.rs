@@ -21,7 +21,7 @@ impl DiffAgent {
     pub fn new(drafts: AgentDrafts) -> Self {
         let description =
             "Shows what saving the draft of an agent would change: the lines that are added and removed.";
-        let spec = DraftArguments::read_only_tool("diff_agent", description);
+        let spec = DraftArguments::read_only_spec("diff_agent", description);
         Self { spec, drafts }
     }
 }

@@ -19,7 +19,7 @@ impl ValidateAgent {
     pub fn new(drafts: AgentDrafts) -> Self {
         let description = "Checks the draft of an agent by the rules of agent files and by what its creator may give to it. Fails \
                           with a report that has the line and column of everything that must be corrected.";
-        let spec = DraftArguments::read_only_tool("validate_agent", description);
+        let spec = DraftArguments::read_only_spec("validate_agent", description);
         Self { spec, drafts }
     }
 }

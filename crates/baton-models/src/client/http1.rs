@@ -38,7 +38,8 @@ const SLICES: usize = 2;
 pub(super) struct Http1Connection {
     socket: TcpStream,
     buffer: BytesMut,
-    /// Bytes at the front of the buffer in which the end of the head was not found: a head that arrives byte by byte is searched once.
+    /// Bytes at the front of the buffer that were searched for the end of the head, so that a head in many small parts is not searched from
+    /// its start each time.
     searched: usize,
     /// What is left of the current response.
     body: BodyState,
@@ -87,13 +88,15 @@ impl Http1Connection {
     pub(super) async fn exchange(&mut self, request: &Request<Bytes>) -> Result<Response<()>, ExchangeError> {
         let mut interim = 0;
         let mut head = self.send(request, &mut interim).await?;
-        while head.is_none() {
+        let head = loop {
+            if let Some(head) = head {
+                break head;
+            }
             if self.fill().await? == 0 {
                 return Err(closed("the server closed the connection before it answered").into());
             }
             head = self.take_head(&mut interim)?;
-        }
-        let head = head.expect("the loop ends with a head");
+        };
         self.body = body_state(&head)?;
         self.is_persistent &= is_persistent(&head) && self.body != BodyState::UntilClosed;
         Ok(head)
@@ -312,7 +315,8 @@ impl BodyState {
     }
 }
 
-/// The line at the front of `buffer` with its `\r\n`. `None` if it is not whole.
+/// The line at the front of `buffer` with its `\r\n`. `None` if it is incomplete; an error if it has more than `most` bytes or ends
+/// without `\r`.
 fn line(buffer: &[u8], most: usize) -> io::Result<Option<&[u8]>> {
     let searched = &buffer[..buffer.len().min(most)];
     match memchr::memchr(b'\n', searched) {

@@ -24,7 +24,7 @@ const IS_MEMBER: &str = "SELECT pg_has_role(current_user, oid, \
      CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
      FROM pg_roles WHERE rolname = 'baton_app'";
 
-/// The version, and whether the tables are not those of a development version.
+/// The version, and whether the tables are not those of a development version: the newest of those lacks this column.
 const VERSION: &str = "SELECT coalesce(max(version), 0), EXISTS (SELECT FROM pg_attribute \
      WHERE attrelid = to_regclass('baton.hops') AND attname = 'win' AND NOT attisdropped) \
      FROM baton.baton_schema";

@@ -35,8 +35,8 @@ const CORRECTION_WINDOW: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Evidence about agents, by kind of request.
 type Known = BTreeMap<String, BTreeMap<String, Tally>>;
-/// What settled hops have added to the tries, by run and kind of request.
-type Counted = HashMap<(Uuid, String), f64>;
+/// The weight that settled hops have added to the tries, by run and kind of request.
+pub(super) type SettledWeights = HashMap<Uuid, HashMap<String, f64>>;
 
 /// A hop from which something can be learnt.
 pub(super) struct Lesson {
@@ -153,24 +153,26 @@ impl Requests {
     }
 }
 
-/// What the runs of unsettled hops that began until `$2` have counted already. The hops of a run begin after it.
-const COUNTED: &str = "SELECT s.run_id, s.query_class, CAST(sum(s.weight) AS BIGINT)
+/// What the runs of unsettled hops that began until `$2` have added already. The hops of a run begin after it; a minute is for the clocks
+/// of different servers.
+const SETTLED_WEIGHTS: &str = "SELECT s.run_id, s.query_class, CAST(sum(s.weight) AS BIGINT)
     FROM (
         SELECT DISTINCT thread_number, run_id FROM hops WHERE tenant = $1 AND settled = 0 AND at <= $2
     ) AS h
     JOIN runs AS r ON r.tenant = $1 AND r.run_id = h.run_id
-    JOIN hops AS s ON s.thread_number = h.thread_number AND s.tenant = $1 AND s.at >= r.created_at AND s.at <= $2
+    JOIN hops AS s ON s.thread_number = h.thread_number AND s.tenant = $1
+        AND s.at >= r.created_at - 60000000 AND s.at <= $2
     WHERE s.run_id = h.run_id AND s.settled = 1
     GROUP BY s.run_id, s.query_class";
 
-/// To be read before the hops are settled.
-pub(super) async fn counted(tx: &Tx<'_>, until: i64) -> Result<Counted, StoreError> {
-    let rows = tx.query(COUNTED, params![until]).await?;
-    let counted = rows.iter().map(|row| {
+/// Must be read before the hops until `until` are settled: afterwards they would count as settled earlier.
+pub(super) async fn settled_weights(tx: &Tx<'_>, until: i64) -> Result<SettledWeights, StoreError> {
+    let mut weights = SettledWeights::new();
+    for row in tx.query(SETTLED_WEIGHTS, params![until]).await? {
         let weight = to_float(row.int(2)?) / MICRO;
-        Ok(((row.parse(0)?, row.text(1)?.to_owned()), weight))
-    });
-    counted.collect()
+        weights.entry(row.parse(0)?).or_default().insert(row.text(1)?.to_owned(), weight);
+    }
+    Ok(weights)
 }
 
 /// Adds the evidence of `lessons`, which are in the order of time.
@@ -179,7 +181,7 @@ async fn learn<'a>(
     known: &mut Known,
     lessons: &'a [Lesson],
     requests: &Requests,
-    counted: &Counted,
+    settled: &SettledWeights,
 ) -> Result<Vec<Learnt<'a>>, StoreError> {
     let runs: BTreeSet<Uuid> = lessons.iter().map(|lesson| lesson.run).collect();
     let (weights, ratings) = (weights::of_runs(tx, &runs).await?, feedback::of_runs(tx, runs).await?);
@@ -196,7 +198,8 @@ async fn learn<'a>(
     for Learnt { lesson, weight, win } in &mut learnt {
         // A run weighs the same however often it involves agents, and whether its hops are settled together or not.
         let of_run = weights.get(&lesson.run).copied().unwrap_or(1.0);
-        let before = counted.get(&(lesson.run, lesson.class.clone())).copied().unwrap_or_default();
+        let before = settled.get(&lesson.run).and_then(|classes| classes.get(&lesson.class));
+        let before = before.copied().unwrap_or_default();
         *weight = (of_run - before).max(0.0) / hops[&(lesson.run, lesson.class.as_str())];
         let wins = if *win == Win::Yes { 1.0 } else { 0.0 };
         let cost_nanos = to_float(lesson.cost_nanos);
@@ -253,14 +256,16 @@ pub(super) async fn store(
     tx: &Tx<'_>,
     lessons: &[Lesson],
     requests: &Requests,
-    counted: &Counted,
+    settled: &SettledWeights,
 ) -> Result<(), StoreError> {
     if lessons.is_empty() {
         return Ok(());
     }
     let mut known = stored(tx, if tx.is_postgres() { LOCKED } else { STORED }).await?;
-    let learnt = learn(tx, &mut known, lessons, requests, counted).await?;
-    let notes = learnt.iter().map(|Learnt { lesson, weight, win }| {
+    let learnt = learn(tx, &mut known, lessons, requests, settled).await?;
+    // Weight 0 is the default of the column, and a rating has nothing to correct then.
+    let noted = learnt.iter().filter(|learnt| to_int(learnt.weight * MICRO) > 0);
+    let notes = noted.map(|Learnt { lesson, weight, win }| {
         row_values![lesson.thread, lesson.at, lesson.hop_id, to_int(weight * MICRO), *win as i64]
     });
     tx.execute_each(NOTE, notes).await?;
@@ -290,8 +295,11 @@ const NEWEST: &str =
 pub(super) async fn experience(tx: &Tx<'_>) -> Result<Vec<Experience>, StoreError> {
     let mut known = stored(tx, STORED).await?;
     let lessons = Lesson::read_all(&tx.query(NEWEST, params![MAX_UNSETTLED]).await?)?;
-    let (requests, counted) = (Requests::until(tx, i64::MAX).await?, counted(tx, i64::MAX).await?);
-    learn(tx, &mut known, &lessons, &requests, &counted).await?;
+    if !lessons.is_empty() {
+        let requests = Requests::until(tx, i64::MAX).await?;
+        let settled = settled_weights(tx, i64::MAX).await?;
+        learn(tx, &mut known, &lessons, &requests, &settled).await?;
+    }
     let known = known.into_iter().flat_map(|(query_class, agents)| {
         agents.into_iter().filter_map(move |(agent, tally)| {
             Some(Experience {
@@ -344,13 +352,13 @@ mod tests {
             let plan = plan(sql);
             assert!(plan[0].contains("hops_unsettled (tenant=?"), "{sql}: {plan:?}");
         }
-        let plan_of_counted = plan(COUNTED);
+        let joined = plan(SETTLED_WEIGHTS);
         for index in [
             "hops_unsettled (tenant=?",
             "r USING PRIMARY KEY",
             "s USING PRIMARY KEY (thread_number=? AND tenant=? AND at>?",
         ] {
-            assert!(plan_of_counted.iter().any(|line| line.contains(index)), "{index}: {plan_of_counted:?}");
+            assert!(joined.iter().any(|line| line.contains(index)), "{index}: {joined:?}");
         }
         for sql in [STORED, FORGET, NOTE, CHANGE_WINS, CORRECT] {
             let plan = plan(sql);

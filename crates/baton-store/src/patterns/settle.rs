@@ -88,10 +88,10 @@ pub(super) async fn until(tx: &Tx<'_>, before: Timestamp, limit: u32) -> Result<
 pub(super) async fn settle(tx: &Tx<'_>, until: i64) -> Result<u64, StoreError> {
     let rated = rated(&tx.query(RATED, params![until]).await?)?;
     let requests = Requests::until(tx, until).await?;
-    let counted = experience::counted(tx, until).await?;
+    let weights = experience::settled_weights(tx, until).await?;
     let hops = tx.query(SETTLE, params![until]).await?;
     add_to_sums(tx, &hops, rated).await?;
-    experience::store(tx, &Lesson::read_all(&hops)?, &requests, &counted).await?;
+    experience::store(tx, &Lesson::read_all(&hops)?, &requests, &weights).await?;
     Ok(hops.len() as u64)
 }
 

@@ -90,8 +90,8 @@ async fn a_newer_schema_is_left_alone() {
 #[tokio::test]
 async fn a_schema_of_a_development_version_is_refused() {
     let (_store, url) = fresh_postgres().await;
-    let rename = "ALTER TABLE baton.hops DROP COLUMN win";
-    connect(&url).await.batch_execute(rename).await.unwrap();
+    let drop_column = "ALTER TABLE baton.hops DROP COLUMN win";
+    connect(&url).await.batch_execute(drop_column).await.unwrap();
     let error = open_postgres(&url).await.unwrap_err();
     assert!(error.to_string().contains("development version"), "{error}");
 }

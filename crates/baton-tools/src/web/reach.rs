@@ -95,11 +95,12 @@ impl LazyClient {
         &self.reach
     }
 
+    /// Makes the client on a blocking thread on first use; concurrent callers wait for it. After a failure the next call tries again.
     pub async fn get(&self) -> reqwest::Result<&reqwest::Client> {
         let make = async || {
             let reach = self.reach.clone();
             let made = tokio::task::spawn_blocking(move || reach.client()).await;
-            // The runtime of a process that ends runs no more blocking tasks.
+            // Blocking tasks of a runtime that shuts down are cancelled.
             made.unwrap_or_else(|_| self.reach.client())
         };
         self.client.get_or_try_init(make).await

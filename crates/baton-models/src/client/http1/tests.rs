@@ -136,7 +136,7 @@ async fn endless_parts_are_refused() {
     }
 }
 
-/// A response that arrives byte by byte is read as one that arrives at once, and no byte of its head is searched for the end twice.
+/// A response that arrives byte by byte is read as one that arrives at once.
 #[tokio::test]
 async fn a_response_may_arrive_byte_by_byte() {
     let response = "HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\r\nx: y\r\ntransfer-encoding: chunked\r\n\r\n2;a\r\nhi\r\n0\r\nx: y\r\n\r\n";
