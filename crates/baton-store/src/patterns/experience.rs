@@ -264,11 +264,11 @@ pub(super) async fn store(
     let mut known = stored(tx, if tx.is_postgres() { LOCKED } else { STORED }).await?;
     let learnt = learn(tx, &mut known, lessons, requests, settled).await?;
     // Weight 0 is the default of the column, and a rating has nothing to correct then.
-    let noted = learnt.iter().filter(|learnt| to_int(learnt.weight * MICRO) > 0);
-    let notes = noted.map(|Learnt { lesson, weight, win }| {
+    let weighed = learnt.iter().filter(|learnt| to_int(learnt.weight * MICRO) > 0);
+    let rows = weighed.map(|Learnt { lesson, weight, win }| {
         row_values![lesson.thread, lesson.at, lesson.hop_id, to_int(weight * MICRO), *win as i64]
     });
-    tx.execute_each(NOTE, notes).await?;
+    tx.execute_each(NOTE, rows).await?;
     let changed: BTreeSet<&str> = lessons.iter().map(|lesson| lesson.class.as_str()).collect();
     let changed = known.into_iter().filter(|(class, _)| changed.contains(class.as_str()));
     let tallies = changed.flat_map(|(class, agents)| {
