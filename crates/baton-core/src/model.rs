@@ -176,6 +176,9 @@ impl Default for CallTimeouts {
 pub struct ModelAssists {
     /// Searches, or asks again once, if an agent with `grounding: required` answers without a tool result.
     pub grounding: bool,
+    /// Searches for the question before the first turn of an agent with `grounding: required`. Only for small models: others
+    /// search with better words.
+    pub search_first: bool,
     /// Executes a tool call that the model wrote as text.
     pub text_tool_calls: bool,
     /// Reads the values of a workflow from the user's message if the holder's model does not record them.
@@ -196,6 +199,7 @@ impl Default for ModelAssists {
     fn default() -> Self {
         Self {
             grounding: true,
+            search_first: false,
             text_tool_calls: true,
             workflow_values: true,
             workflow_evidence: false,

@@ -2,7 +2,7 @@
 //!
 //! The first working turn of a session has to call a tool. An answer that comes before any tool has succeeded is held back, and
 //! the model is asked again once: with what a search for the question returns if the agent has a tool for that, otherwise with the
-//! request to call a tool.
+//! request to call a tool. For small models (`assists.search_first`) the search comes before the first turn.
 
 use baton_core::ToolCallId;
 use baton_core::agent::Grounding;
@@ -10,6 +10,7 @@ use baton_core::chat::ToolCall;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::store::StepKind;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -19,6 +20,9 @@ use crate::toolset::Toolset;
 
 /// The path segment, below its turn, of the note that the model was asked again.
 const ASKED_AGAIN: &str = "again";
+
+/// The path segment, below the turn before it, of the note that the engine searched before the first working turn.
+const SEARCHED_FIRST: &str = "first";
 
 /// Characters of the question that are searched for.
 const MAX_QUERY: usize = 300;
@@ -40,6 +44,8 @@ pub(crate) struct EvidenceCheck {
     /// Working turns so far.
     turns: u32,
     ask_again: AskAgain,
+    /// The engine searches before the first working turn.
+    search_first: bool,
 }
 
 /// Whether the model is asked again if it answers without evidence.
@@ -54,11 +60,12 @@ enum AskAgain {
 impl EvidenceCheck {
     pub(crate) fn new(scope: &Scope, toolset: &Toolset, candidates: &[ModelCandidate]) -> Self {
         let is_required = scope.agent().grounding == Grounding::Required;
-        let assists = candidates.first().is_some_and(|first| first.facts.assists.grounding);
+        let assists = candidates.first().map(|first| first.facts.assists).unwrap_or_default();
         Self {
             is_open: is_required && toolset.evidence_tools().next().is_some(),
             turns: 0,
-            ask_again: if assists { AskAgain::Once } else { AskAgain::Never },
+            ask_again: if assists.grounding { AskAgain::Once } else { AskAgain::Never },
+            search_first: assists.search_first,
         }
     }
 
@@ -74,6 +81,33 @@ impl EvidenceCheck {
 
     pub(crate) fn count_turn(&mut self) {
         self.turns += 1;
+    }
+
+    /// Whether a search may come before the next working turn: only before the first one.
+    pub(crate) fn may_search_first(&self) -> bool {
+        self.is_open && self.turns == 0
+    }
+
+    /// The search before the first working turn, which follows the turn at `place`, if the model needs it and `may_search`, or if it
+    /// was recorded before a crash.
+    pub(crate) async fn search_first(
+        &mut self,
+        place: &Scope,
+        toolset: &Toolset,
+        question: &str,
+        may_search: bool,
+    ) -> Result<Option<ToolCall>, Failure> {
+        let note = place.at(SEARCHED_FIRST);
+        let tool = match note.step().finished::<String>()? {
+            Some(recorded) => recorded,
+            None if !may_search || !self.search_first => return Ok(None),
+            None => {
+                let Some(tool) = search_tool(toolset, question) else { return Ok(None) };
+                record(&note, &tool, format!("searched with `{tool}` before the first turn")).await?;
+                tool
+            }
+        };
+        Ok(Some(search_call(&note, tool, question)))
     }
 
     /// Notes that the tools with these names succeeded.
@@ -104,22 +138,17 @@ impl EvidenceCheck {
         let search = match recorded {
             Some(search) => search,
             None => {
-                let search = toolset.search_tool().map(str::to_owned).filter(|_| !question.trim().is_empty());
+                let search = search_tool(toolset, question);
                 let text = match &search {
                     Some(tool) => format!("searched with `{tool}`, because the answer had no tool result"),
                     None => "asked again: the answer had no tool result".to_owned(),
                 };
-                let event = note.event(Visibility::Internal, EventKind::Status { text });
-                // Boxed: a record is large, and most sessions write none here.
-                Box::pin(note.step().finish(StepKind::Note, &search, vec![event], Vec::new())).await?;
+                record(&note, &search, text).await?;
                 search
             }
         };
         if let Some(name) = search {
-            let query: String = question.trim().chars().take(MAX_QUERY).collect();
-            let id = ToolCallId::parse(&format!("search_{}", note.uuid().simple())).expect("a short id");
-            let arguments = json!({ "query": query }).to_string();
-            return Ok(Some(EvidenceRequest::Search(ToolCall { id, name, arguments, signature: None })));
+            return Ok(Some(EvidenceRequest::Search(search_call(&note, name, question))));
         }
         let tools: Vec<String> = toolset.evidence_tools().map(|name| format!("`{name}`")).collect();
         Ok(Some(EvidenceRequest::Instruct(format!(
@@ -128,4 +157,23 @@ impl EvidenceCheck {
             tools.join(", ")
         ))))
     }
+}
+
+/// The tool that a question can be searched with.
+fn search_tool(toolset: &Toolset, question: &str) -> Option<String> {
+    toolset.search_tool().map(str::to_owned).filter(|_| !question.trim().is_empty())
+}
+
+/// A call that the engine makes in place of the model.
+fn search_call(note: &Scope, name: String, question: &str) -> ToolCall {
+    let query: String = question.trim().chars().take(MAX_QUERY).collect();
+    let id = ToolCallId::parse(&format!("search_{}", note.uuid().simple())).expect("a short id");
+    ToolCall { id, name, arguments: json!({ "query": query }).to_string(), signature: None }
+}
+
+/// Records a decision of the engine, so that it is the same after a crash, and announces it.
+async fn record<T: Serialize + Sync>(note: &Scope, decision: &T, text: String) -> Result<(), Failure> {
+    let event = note.event(Visibility::Internal, EventKind::Status { text });
+    // Boxed: a record is large, and most sessions write none here.
+    Box::pin(note.step().finish(StepKind::Note, decision, vec![event], Vec::new())).await
 }

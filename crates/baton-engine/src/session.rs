@@ -335,6 +335,9 @@ impl<'a> Session<'a> {
         shown: TextVisibility,
         form: OutputKind,
     ) -> Result<WorkResult, SessionBreak> {
+        if self.evidence.may_search_first() {
+            Box::pin(self.search_first()).await?;
+        }
         loop {
             if let Some(limit) = self.limit_met()? {
                 return Box::pin(self.close(limit, shown)).await;
@@ -406,6 +409,17 @@ impl<'a> Session<'a> {
     fn may_go_on(&self) -> Result<bool, Failure> {
         let is_decided = self.place(self.budget.turns() + 1).step().is_recorded();
         Ok(!is_decided && self.limit_met()?.is_none())
+    }
+
+    /// Searches for the question in place of the model's first working turn.
+    async fn search_first(&mut self) -> Result<(), SessionBreak> {
+        let may_search = self.may_go_on()?;
+        let place = self.place(self.budget.turns());
+        let call = self.evidence.search_first(&place, &self.toolset, &self.question, may_search).await?;
+        let Some(call) = call else { return Ok(()) };
+        self.conversation
+            .push(ChatMessage::Assistant(Reply { calls: vec![call.clone()], ..Reply::default() }));
+        self.call(&[call], None).await
     }
 
     /// Asks the model again if its newest turn answered without evidence although the agent's file requires it.

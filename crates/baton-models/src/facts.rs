@@ -163,6 +163,7 @@ fn built_in(provider: &str, base: &str, model: &str) -> ModelFacts {
         facts.max_output_tokens = Some(LOCAL_MAX_OUTPUT_TOKENS);
         facts.timeouts.factor = LOCAL_FACTOR;
         facts.timeouts.is_measured = true;
+        facts.assists.search_first = true;
         facts.assists.workflow_evidence = true;
         facts.assists.routing_words = true;
         facts.assists.repeated_calls = true;
@@ -196,7 +197,9 @@ mod tests {
         ] {
             assert_eq!((local.max_output_tokens, local.timeouts.factor.get()), (Some(2048), 5));
             assert!(local.timeouts.is_measured && local.assists.workflow_evidence);
-            assert!(local.assists.routing_words && local.assists.repeated_calls);
+            assert!(
+                local.assists.routing_words && local.assists.repeated_calls && local.assists.search_first
+            );
         }
         for hosted in [
             facts("openai", None, "gpt-5-mini"),

@@ -72,6 +72,7 @@ impl TryFrom<PriceTable> for PriceSettings {
 #[serde(deny_unknown_fields, default)]
 pub struct AssistSettings {
     pub grounding: Option<bool>,
+    pub search_first: Option<bool>,
     pub text_tool_calls: Option<bool>,
     pub workflow_values: Option<bool>,
     pub workflow_evidence: Option<bool>,
@@ -109,6 +110,7 @@ impl ModelSettings {
             },
             assists: ModelAssists {
                 grounding: self.assists.grounding.unwrap_or(assists.grounding),
+                search_first: self.assists.search_first.unwrap_or(assists.search_first),
                 text_tool_calls: self.assists.text_tool_calls.unwrap_or(assists.text_tool_calls),
                 workflow_values: self.assists.workflow_values.unwrap_or(assists.workflow_values),
                 workflow_evidence: self.assists.workflow_evidence.unwrap_or(assists.workflow_evidence),

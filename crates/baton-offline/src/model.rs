@@ -67,6 +67,7 @@ impl Model for Offline {
         // Its rules decide which tool to call, and its guide walks through workflows: it needs no help.
         let assists = ModelAssists {
             grounding: false,
+            search_first: false,
             text_tool_calls: false,
             workflow_values: false,
             workflow_evidence: false,

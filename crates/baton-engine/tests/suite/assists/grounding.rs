@@ -188,6 +188,54 @@ fn a_search_is_not_repeated_after_a_crash() {
     assert_eq!((second.asked().len(), after.count(is_searched)), (1, 1));
 }
 
+const SEARCHED_FIRST: &str = "searched with `find` before the first turn";
+
+fn first() -> ModelAssists {
+    ModelAssists { search_first: true, ..ModelAssists::default() }
+}
+
+#[tokio::test]
+async fn search_comes_before_the_first_turn_of_a_small_model() {
+    let answers = [ScriptedTurn::default().say("From ").say("the search.")];
+    let model = model(ModelSupport::default(), first()).script("a", answers);
+    let ran = searching(&model).run().await;
+    assert_eq!((ran.answer(), statuses(&ran)), ("From the search.", vec![SEARCHED_FIRST]), "{}", ran.log());
+    assert_eq!(choices(&model), [ToolChoice::Auto], "one turn is enough");
+    assert!(format!("{:?}", model.asked()[0].messages).contains("found"), "{:?}", model.asked()[0].messages);
+    assert!(ran.log().contains("text \"From \""), "it is streamed: {}", ran.log());
+}
+
+#[tokio::test]
+async fn failed_first_search_leaves_the_rule_in_force() {
+    let query = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
+    let fails = TestTool::new("find", |_| async { Err(ToolError::Execution("broken".into())) });
+    let fails = fails.spec(|spec| spec.parameters = query);
+    let model = model(ModelSupport::default(), first())
+        .script("a", [ScriptedTurn::text("From memory."), ScriptedTurn::text("It failed.")]);
+    let ran = Setup::new(&model).agent(|a| a.grounding = Grounding::Required).tool(fails).run().await;
+    assert_eq!(
+        (ran.answer(), statuses(&ran)),
+        ("It failed.", vec![SEARCHED_FIRST, SEARCHED]),
+        "{}",
+        ran.log()
+    );
+    assert_eq!(choices(&model), [ToolChoice::Required, ToolChoice::Required]);
+}
+
+/// The search is not made again, also if the assist has been turned off since.
+#[test]
+fn first_search_is_not_repeated_after_a_crash() {
+    let before = model(ModelSupport::default(), first()).script("a", [ScriptedTurn::default().hang()]);
+    let is_searched = |kind: &EventKind| matches!(kind, EventKind::Status { text } if text == SEARCHED_FIRST);
+    let (engine, _, _) = die(searching(&before), move |event| is_searched(&event.kind));
+    let second = model(ModelSupport::default(), off()).script("a", [ScriptedTurn::text("From the search.")]);
+    let after = go_on(searching(&second), &engine);
+    after.is_sound();
+    assert_eq!(after.messages.last().unwrap().message.text(), "From the search.");
+    assert_eq!((second.asked().len(), after.count(is_searched)), (1, 1));
+    assert!(format!("{:?}", second.asked()[0].messages).contains("found"));
+}
+
 /// Some servers do not let a model end before it has called a tool, and the model writes on for ever.
 #[tokio::test]
 async fn a_text_without_end_is_cut_where_a_call_is_required() {
