@@ -1,6 +1,6 @@
 //! What a case led to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,24 +100,33 @@ fn flatten(sessions: Vec<Session>, into: &mut Vec<SessionResult>) {
     }
 }
 
-/// The tool calls of all turns. The result of call N of the turn at `path` is the step at `path/tool:N`.
+/// The tool calls of all turns. The result of call N of the turn at `path` is the step at `path/tool:N`. Results without such a call
+/// are of calls that the engine made in place of the model.
 fn tool_uses(steps: &[Step]) -> Vec<ToolUse> {
-    let results = steps.iter().filter(|step| step.kind == "tool");
-    let results: HashMap<&str, &Value> = results.map(|step| (step.path.as_str(), &step.output)).collect();
+    let is_result = |step: &&Step| step.kind == "tool" && step.output["name"].is_string();
+    let mut results: BTreeMap<&str, &Step> =
+        steps.iter().filter(is_result).map(|step| (step.path.as_str(), step)).collect();
     let mut uses = Vec::new();
     for turn in steps.iter().filter(|step| step.kind == "turn") {
         for (at, call) in turn.output["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            let result = results.get(format!("{}/tool:{}", turn.path, at + 1).as_str());
-            uses.push(ToolUse {
-                agent: turn.agent.clone(),
-                tool: call["name"].as_str().unwrap_or_default().to_owned(),
-                arguments: call["arguments"].clone(),
-                output: result.and_then(|result| result["content"].as_str()).map(str::to_owned),
-                failed: result.is_some_and(|result| result["failed"] == true),
-            });
+            let result = results.remove(format!("{}/tool:{}", turn.path, at + 1).as_str());
+            uses.push(tool_use(&turn.agent, call, result));
         }
     }
+    uses.extend(results.into_values().map(|step| tool_use(&step.agent, &step.output, Some(step))));
     uses
+}
+
+/// `call` has the name of the tool and, if the model made it, the arguments.
+fn tool_use(agent: &str, call: &Value, result: Option<&Step>) -> ToolUse {
+    let output = result.map_or(&Value::Null, |step| &step.output);
+    ToolUse {
+        agent: agent.to_owned(),
+        tool: call["name"].as_str().unwrap_or_default().to_owned(),
+        arguments: call["arguments"].clone(),
+        output: output["content"].as_str().map(str::to_owned),
+        failed: output["failed"] == true,
+    }
 }
 
 impl Observation {
@@ -159,10 +168,14 @@ mod tests {
         let call = |name: &str| json!({ "id": "1", "name": name, "arguments": {} });
         let steps = [
             step("a/turn:1", "turn", json!({ "text": "", "tool_calls": [call("x"), call("y")] })),
-            step("a/turn:1/tool:2", "tool", json!({ "content": "42", "failed": true })),
+            step("a/turn:1/tool:2", "tool", json!({ "name": "y", "content": "42", "failed": true })),
+            step("a/turn:0/tool:1", "tool", json!({ "name": "search", "content": "43", "failed": false })),
         ];
         let uses = tool_uses(&steps);
         let seen = uses.iter().map(|one| (one.tool.as_str(), one.output.as_deref(), one.failed));
-        assert_eq!(seen.collect::<Vec<_>>(), [("x", None, false), ("y", Some("42"), true)]);
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [("x", None, false), ("y", Some("42"), true), ("search", Some("43"), false)]
+        );
     }
 }

@@ -38,6 +38,7 @@ pub mod pattern;
 pub mod push;
 pub mod run;
 pub mod skill;
+pub mod step_data;
 pub mod thread;
 pub mod usage;
 pub mod work;
@@ -71,6 +72,7 @@ pub use run::{
     SessionRecord,
 };
 pub use skill::{CreatedSkills, NewSkill, SkillSaving, SkillSummary, StoredSkill};
+pub use step_data::StepData;
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
 pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
 pub use work::{

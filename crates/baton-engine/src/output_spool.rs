@@ -66,7 +66,7 @@ impl OutputSpool {
     /// Models are shown up to `shown_bytes` of each output. What `steps` of earlier attempts spooled counts towards the limit of
     /// the run.
     pub(crate) fn new(shown_bytes: usize, steps: &[Step]) -> Self {
-        let spooled_bytes = steps.iter().filter_map(|step| step.data.get(SPOOLED_BYTES)?.as_u64()).sum();
+        let spooled_bytes = steps.iter().filter_map(|step| step.data.field::<u64>(SPOOLED_BYTES)).sum();
         Self { shown_bytes, spooled_bytes: AtomicU64::new(spooled_bytes) }
     }
 
@@ -148,7 +148,7 @@ mod tests {
             session_id: session(),
             kind: StepKind::Tool,
             state: StepState::Finished,
-            data: json!({ SPOOLED_BYTES: spooled_bytes }),
+            data: json!({ SPOOLED_BYTES: spooled_bytes }).into(),
             at: Timestamp::UNIX_EPOCH,
         }
     }

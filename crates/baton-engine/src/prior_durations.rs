@@ -113,7 +113,7 @@ mod tests {
             session_id: SessionId::root(run_id()),
             kind,
             state,
-            data,
+            data: data.into(),
             at: at(second),
         }
     }

@@ -43,13 +43,14 @@ impl RecordedStep {
     pub fn of(step: &Step) -> Self {
         let data = &step.data;
         match (step.kind, step.state) {
-            (StepKind::Session, _) => Self::Task(RecordedInput::deserialize(data).unwrap_or_default().input),
-            (StepKind::Round | StepKind::Note | StepKind::Wait, _) => Self::Data(data.clone()),
+            (StepKind::Session, _) => Self::Task(data.read::<RecordedInput>().unwrap_or_default().input),
+            (StepKind::Round | StepKind::Note | StepKind::Wait, _) => Self::Data(data.json()),
             (_, StepState::Started) => Self::Unfinished,
-            (StepKind::Turn, _) => RecordedTurn::deserialize(data)
+            (StepKind::Turn, _) => data
+                .read::<RecordedTurn>()
                 .map_or(Self::Unfinished, |RecordedTurn { reply }| Self::Reply(reply)),
-            (StepKind::Tool, _) => ToolResult::deserialize(data).map_or(Self::Unfinished, Self::Returned),
-            (StepKind::Say, _) => Self::Text(data.as_str().unwrap_or_default().to_owned()),
+            (StepKind::Tool, _) => data.read().map_or(Self::Unfinished, Self::Returned),
+            (StepKind::Say, _) => Self::Text(data.read().unwrap_or_default()),
         }
     }
 }
@@ -96,6 +97,7 @@ mod tests {
 
     fn recorded(kind: StepKind, state: StepState, data: Value) -> RecordedStep {
         let session_id = SessionId::root(RunId::from_uuid(Uuid::now_v7()));
+        let data = data.into();
         RecordedStep::of(&Step { path: "a".into(), session_id, kind, state, data, at: Timestamp::UNIX_EPOCH })
     }
 

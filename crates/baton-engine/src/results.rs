@@ -26,7 +26,7 @@ pub fn results_in(steps: &[Step]) -> Vec<SubAgentResult> {
 
 /// Data that cannot be read counts as no results.
 fn read(step: &Step) -> Vec<SubAgentResult> {
-    serde_json::from_value(step.data.clone()).unwrap_or_default()
+    step.data.read().unwrap_or_default()
 }
 
 fn is_from_holder(path: &str) -> bool {

@@ -153,7 +153,7 @@ impl RoutingDecision {
         words: &str,
     ) -> Result<(Self, Option<HandoffLease>), Failure> {
         if let Some(step) = state.recorder.steps.get(record.agent.as_str()) {
-            let routing: Self = serde_json::from_value(step.data.clone()).unwrap_or_default();
+            let routing: Self = step.data.read().unwrap_or_default();
             let lease = match routing.handoff_id {
                 Some(id) => Some(HandoffLease::new(load_handoff(state, id).await?)),
                 None => None,

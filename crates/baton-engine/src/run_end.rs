@@ -4,9 +4,8 @@ use baton_core::SessionId;
 use baton_core::event::{self, EventKind, Source};
 use baton_core::message::Visibility;
 use baton_core::store::work::{RunEnd, SessionChange};
-use baton_core::store::{NewEvent, RunEndData, RunRecord, RunStatus, Step, StepKind, StepState};
+use baton_core::store::{NewEvent, RunEndData, RunRecord, RunStatus, Step, StepData, StepKind, StepState};
 use jiff::Timestamp;
-use serde_json::json;
 
 use crate::audit;
 use crate::failure::Failure;
@@ -96,7 +95,7 @@ fn session_step(record: &RunRecord, session_id: &SessionId, end: &RunEndData) ->
         session_id: session_id.clone(),
         kind: StepKind::Session,
         state: StepState::Finished,
-        data: json!(end),
+        data: StepData::of(end),
         at: Timestamp::now(),
     }
 }

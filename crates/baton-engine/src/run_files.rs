@@ -68,8 +68,7 @@ impl RunFiles {
     /// With the files that steps of earlier attempts recorded.
     pub(crate) fn after(steps: &[Step]) -> Self {
         let mut state = RunFilesState::default();
-        for recorded in steps.iter().filter_map(|step| step.data.get(FILES)) {
-            let refs: Vec<FileRef> = serde_json::from_value(recorded.clone()).unwrap_or_default();
+        for refs in steps.iter().filter_map(|step| step.data.field::<Vec<FileRef>>(FILES)) {
             for file in refs {
                 state.add(file);
             }

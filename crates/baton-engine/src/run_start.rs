@@ -3,9 +3,8 @@
 use baton_core::SessionId;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_core::store::{RunRecord, RunStatus, Step, StepKind, StepState};
+use baton_core::store::{RunRecord, RunStatus, Step, StepData, StepKind, StepState};
 use jiff::Timestamp;
-use serde_json::json;
 
 use crate::audit;
 use crate::classifier::Classification;
@@ -31,7 +30,7 @@ pub(crate) fn first_record(record: &RunRecord, request: &StoredRequest, routing:
         session_id: session_id.clone(),
         kind: StepKind::Session,
         state: StepState::Started,
-        data: json!(routing),
+        data: StepData::of(routing),
         at: Timestamp::now(),
     };
     Record {

@@ -11,7 +11,7 @@ use baton_core::ledger::LedgerRow;
 use baton_core::message::{IncludedParts, Part, parts_to_text};
 use baton_core::store::{HandoffSession, RunRecord, Step, StepKind, StepState};
 use baton_core::workflow::WorkflowProgress;
-use baton_core::{AgentName, HandoffId, Rights, RunId, TenantStore, TraceParent};
+use baton_core::{HandoffId, Rights, RunId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -339,6 +339,6 @@ fn is_denial(step: &Step) -> bool {
 /// The contribution that a finished session recorded.
 fn source(step: &Step) -> Option<Source> {
     let is_finished = step.kind == StepKind::Session && step.state == StepState::Finished;
-    let agent = if is_finished { step.data.get("source")?.as_str()? } else { return None };
-    Some(Source { agent: AgentName::parse(agent).ok()?, session_id: step.session_id.clone() })
+    let agent = if is_finished { step.data.field("source")? } else { return None };
+    Some(Source { agent, session_id: step.session_id.clone() })
 }

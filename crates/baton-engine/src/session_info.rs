@@ -35,7 +35,7 @@ struct SessionStepData {
 impl SessionInfo {
     /// `step` is the step at the session's path.
     pub fn of(step: &Step, session: &SessionRecord) -> Self {
-        let SessionStepData { why, failure } = SessionStepData::deserialize(&step.data).unwrap_or_default();
+        let SessionStepData { why, failure } = step.data.read().unwrap_or_default();
         let why = why.filter(|why| !why.is_empty());
         Self { agent: session.agent.clone(), status: session.status, why, failure }
     }

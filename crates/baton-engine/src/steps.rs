@@ -2,12 +2,11 @@
 //! records its start (`begin`) and its end (`finish`).
 
 use baton_core::store::work::InterruptedCall;
-use baton_core::store::{NewArtifact, NewEvent, SpooledOutput, Step, StepKind, StepState};
+use baton_core::store::{NewArtifact, NewEvent, SpooledOutput, Step, StepData, StepKind, StepState};
 use baton_core::{LedgerRow, SessionId, StoreError};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::journal::Record;
@@ -58,7 +57,7 @@ impl<'a> StepRecorder<'a> {
 
     fn recorded<T: DeserializeOwned>(self, state: StepState) -> Result<Option<T>, Failure> {
         let Some(step) = self.step().filter(|step| step.state == state) else { return Ok(None) };
-        serde_json::from_value(step.data.clone()).map(Some).map_err(|error| {
+        step.data.read().map(Some).map_err(|error| {
             Failure::Interrupted(format!("what it recorded at {} cannot be read: {error}", step.path))
         })
     }
@@ -89,7 +88,7 @@ impl<'a> StepRecorder<'a> {
 
     /// Like [`StepRecorder::begin_soon`], for a model call.
     pub(crate) async fn begin_turn(self, call: InterruptedCall) {
-        let step = self.with_data(StepKind::Turn, StepState::Started, Value::Null);
+        let step = self.with_data(StepKind::Turn, StepState::Started, StepData::default());
         self.run.recorder.journal.turn_started(step, call).await;
     }
 
@@ -140,12 +139,11 @@ impl<'a> StepRecorder<'a> {
         state: StepState,
         data: &impl Serialize,
     ) -> Result<Step, Failure> {
-        let data: Value =
-            serde_json::to_value(data).map_err(|error| StoreError::Failed(error.to_string()))?;
+        let data = StepData::new(data).map_err(|error| StoreError::Failed(error.to_string()))?;
         Ok(self.with_data(kind, state, data))
     }
 
-    fn with_data(self, kind: StepKind, state: StepState, data: Value) -> Step {
+    fn with_data(self, kind: StepKind, state: StepState, data: StepData) -> Step {
         let (path, session_id) = (self.path.to_owned(), self.session_id.clone());
         Step { path, session_id, kind, state, data, at: Timestamp::now() }
     }

@@ -12,7 +12,7 @@ use baton_core::model::{
     CallTimeouts, Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ReplyStream, ToolChoice,
 };
 use baton_core::store::work::InterruptedCall;
-use baton_core::store::{NewEvent, Step};
+use baton_core::store::{NewEvent, Step, StepData};
 use baton_core::{FileRef, MessageId, ToolSpec};
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
@@ -95,7 +95,7 @@ pub(crate) fn settle_interrupted(run: &RunState) -> Record {
         let kind = EventKind::TurnRestarted { message_id };
         record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });
         record.rows.extend((!is_paid).then_some(row));
-        record.steps.push(Step { data: Value::Null, ..step.clone() });
+        record.steps.push(Step { data: StepData::default(), ..step.clone() });
     }
     run.recorder.ledger.count(&record.rows);
     record

@@ -9,12 +9,11 @@ use std::borrow::Cow;
 
 use baton_core::event::EventKind;
 use baton_core::store::work::SessionChange;
-use baton_core::store::{Append, Claim, NewEvent, RunStatus, Step, StepKind, StepState, micros};
+use baton_core::store::{Append, Claim, NewEvent, RunStatus, Step, StepData, StepKind, StepState, micros};
 use baton_core::{AgentName, Event, RunId, SessionId, StoreError, ThreadId, Visibility};
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer as _};
-use serde_json::Value as Json;
 
 use crate::insert::{ColumnKind, Insert};
 use crate::once::{self, StoredTexts};
@@ -85,11 +84,11 @@ struct StoredEvent(i64, AgentName, PrefixCompressed<'static>, Visibility, EventK
 
 /// A step as it is stored: path, session, kind, state, time in microseconds, data.
 #[derive(Debug, Serialize)]
-struct StepRow<'a>(PrefixCompressed<'a>, PrefixCompressed<'a>, StepKind, StepState, i64, &'a Json);
+struct StepRow<'a>(PrefixCompressed<'a>, PrefixCompressed<'a>, StepKind, StepState, i64, &'a StepData);
 
 /// A [`StepRow`] as it is read.
 #[derive(Debug, Deserialize)]
-struct StoredStep(PrefixCompressed<'static>, PrefixCompressed<'static>, StepKind, StepState, i64, Json);
+struct StoredStep(PrefixCompressed<'static>, PrefixCompressed<'static>, StepKind, StepState, i64, StepData);
 
 /// A change of a session as it is stored: session, agent, path, status, time in microseconds.
 #[derive(Debug, Serialize)]

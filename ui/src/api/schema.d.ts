@@ -2677,7 +2677,7 @@ export interface components {
             input?: unknown;
             /** @enum {string} */
             kind: "session" | "turn" | "tool" | "say" | "round" | "wait" | "note";
-            /** @description What came out: `{text, tool_calls}` of a turn, `{content, failed}` of a tool, otherwise what the step recorded. */
+            /** @description What came out: `{text, tool_calls}` of a turn, `{name, content, failed}` of a tool, otherwise what the step recorded. */
             output?: unknown;
             /** @description Where in the run, such as `assistant/turn:1/tool:2`. */
             path: string;

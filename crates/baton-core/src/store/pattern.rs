@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::choices;
@@ -107,7 +106,7 @@ impl Hop {
                 Some(_) => HopKind::of_segment(segment).map(|(_, agent)| agent),
                 None => AgentName::parse(segment).ok(),
             })?;
-            let reason = step.data.get("why").and_then(Value::as_str).unwrap_or_default();
+            let reason = step.data.field::<String>("why").unwrap_or_default();
             let hop = Self {
                 hop_id: run.uuid_at(&step.path),
                 thread_id: thread,
@@ -115,7 +114,7 @@ impl Hop {
                 kind,
                 from,
                 to,
-                reason: short_reason(kind, reason),
+                reason: short_reason(kind, &reason),
                 query_class: GENERAL_CLASS.to_owned(),
                 outcome: HopOutcome::Cancelled,
                 latency_ms: 0,

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::choices;
@@ -26,6 +25,7 @@ use crate::store::handoff::HandoffSession;
 use crate::store::output::SpooledOutput;
 use crate::store::pattern::Hop;
 use crate::store::run::{AcceptedRun, NewRun, RunEndData, RunRecord, RunStatus};
+use crate::store::step_data::StepData;
 use crate::store::thread::ThreadMessage;
 
 /// A process that executes runs.
@@ -90,7 +90,7 @@ pub struct Step {
     pub kind: StepKind,
     pub state: StepState,
     /// The input of a started step; the result of a finished one.
-    pub data: Value,
+    pub data: StepData,
     pub at: Timestamp,
 }
 
@@ -98,7 +98,7 @@ impl Step {
     /// The model call of a started turn, which is still unbilled.
     pub fn interrupted_call(&self) -> Option<InterruptedCall> {
         let is_open = self.kind == StepKind::Turn && self.state == StepState::Started;
-        if is_open { serde_json::from_value(self.data.clone()).ok() } else { None }
+        if is_open { self.data.read().ok() } else { None }
     }
 }
 

@@ -74,7 +74,7 @@ fn parked_step(state: &RunState, record: &RunRecord, next: bool, step_state: Ste
         session_id: SessionId::root(record.run_id),
         kind: StepKind::Wait,
         state: step_state,
-        data: json!({ "open": state.waits.all_open().len() }),
+        data: json!({ "open": state.waits.all_open().len() }).into(),
         at: Timestamp::now(),
     }
 }

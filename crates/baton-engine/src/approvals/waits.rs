@@ -32,8 +32,7 @@ impl RunWaits {
     pub(crate) fn after(steps: &[Step]) -> Self {
         let is_open = |step: &&Step| step.kind == StepKind::Wait && step.state == StepState::Started;
         let asked = steps.iter().filter(is_open).filter(|step| step.path.rsplit('/').next() == Some(WAIT));
-        let asked_before: Vec<ApprovalRequest> =
-            asked.filter_map(|step| serde_json::from_value(step.data.clone()).ok()).collect();
+        let asked_before: Vec<ApprovalRequest> = asked.filter_map(|step| step.data.read().ok()).collect();
         let parked = |step: &&Step| {
             let last = step.path.rsplit('/').next().unwrap_or_default();
             step.kind == StepKind::Wait && last.starts_with(PARKED)

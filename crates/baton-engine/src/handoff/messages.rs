@@ -3,7 +3,7 @@
 use baton_core::agent::Agent;
 use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
 use baton_core::message::Visibility;
-use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, Step, StepKind, StepState};
+use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, Step, StepData, StepKind, StepState};
 use baton_core::workflow::WorkflowProgress;
 use serde_json::{Value, json};
 
@@ -385,7 +385,7 @@ pub(crate) async fn announce_progress(scope: &Scope, handoff: &HandoffSession) -
         return Ok(());
     }
     // Before a crash: the activation and the walk record what they announce.
-    let data = serde_json::to_value(&progress).unwrap_or_default();
+    let data = StepData::new(&progress).unwrap_or_default();
     let is_recorded =
         |step: &Step| (step.path.ends_with("/active") || step.path.contains("/state:")) && step.data == data;
     if scope.run.recorder.steps.values().any(is_recorded) {

@@ -29,12 +29,12 @@ pub(super) async fn parked_runs(
 /// Whether the step routes its run to the holder, or opens the handoff in the middle of its run.
 fn gives_to_holder(step: &Step, handoff: HandoffId) -> bool {
     if step.path.ends_with("/lease") {
-        return serde_json::from_value(step.data.clone()).is_ok_and(|opened: HandoffId| opened == handoff);
+        return step.data.read().is_ok_and(|opened: HandoffId| opened == handoff);
     }
     // The step of the route has the path of the run.
     let is_route = !step.path.contains('/');
     is_route
-        && serde_json::from_value(step.data.clone()).is_ok_and(|routing: RoutingDecision| {
+        && step.data.read().is_ok_and(|routing: RoutingDecision| {
             let is_held = matches!(routing.route, RunRoute::Held(_) | RunRoute::SecondRequest(_));
             is_held && routing.handoff_id == Some(handoff)
         })

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use baton_core::event::Event;
 use baton_core::store::work::InterruptedCall;
-use baton_core::store::{Append, HandoffChange};
+use baton_core::store::{Append, HandoffChange, StepData};
 use baton_core::{HandoffId, StoreError};
 
 use super::{CommitAck, JournalEntry, Record};
@@ -137,7 +137,7 @@ impl AppendBatch {
         let (before, later) = self.append.steps.split_at_mut(at + 1);
         let step = &mut before[at];
         if !later.iter().any(|one| one.path == step.path) {
-            step.data = serde_json::to_value(call).expect("a ledger row is JSON");
+            step.data = StepData::of(call);
         }
     }
 

@@ -90,7 +90,7 @@ async fn suggestions(talk: &Talk, run: RunId) -> Vec<Suggestion> {
     let notes = steps
         .iter()
         .filter(|step| step.kind == StepKind::Note && step.path.rsplit('/').next() == Some(SUGGESTION));
-    notes.map(|step| serde_json::from_value(step.data.clone()).unwrap()).collect()
+    notes.map(|step| step.data.read().unwrap()).collect()
 }
 
 /// G23: the hint follows everything else, names the evidence, and is part of what the run recorded.

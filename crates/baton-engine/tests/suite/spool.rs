@@ -157,7 +157,7 @@ fn is_on_record_with_output(writes: u32, is_last_made: bool) -> bool {
         let steps = store.steps(run).await.unwrap();
         let finished = |step: &&Step| step.kind == StepKind::Tool && step.state == StepState::Finished;
         let Some(step) = steps.iter().find(finished) else { return false };
-        let handle = handle_in(step.data["content"].as_str().unwrap());
+        let handle = handle_in(step.data.json()["content"].as_str().unwrap());
         assert_eq!(store.output_slice(run, handle, 0, 10).await.unwrap().size, BYTES as u64);
         true
     })

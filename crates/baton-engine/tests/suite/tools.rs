@@ -213,9 +213,9 @@ async fn the_step_of_a_failed_call_holds_a_typed_error() {
     run.finish().await;
     let steps = engine.parts.store.tenant(&request.caller.tenant).steps(run_id).await.unwrap();
     let step = steps.iter().find(|step| step.path.ends_with("/tool:1")).unwrap();
-    assert_eq!(step.data["error"], json!({ "execution": "error: broken" }), "{}", step.data);
+    assert_eq!(step.data.json()["error"], json!({ "execution": "error: broken" }), "{}", step.data);
     assert_eq!(
-        (&step.data["failed"], &step.data["content"]),
+        (&step.data.json()["failed"], &step.data.json()["content"]),
         (&json!(true), &json!("error: failed: error: broken"))
     );
 }

@@ -47,7 +47,7 @@ pub struct StepView {
     /// What went in: the arguments of a tool, the text of a session's task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// What came out: `{text, tool_calls}` of a turn, `{content, failed}` of a tool, otherwise what the step recorded.
+    /// What came out: `{text, tool_calls}` of a turn, `{name, content, failed}` of a tool, otherwise what the step recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
@@ -148,7 +148,9 @@ fn output(recorded: &RecordedStep) -> Option<Value> {
             let calls: Vec<Value> = reply.calls.iter().map(call).collect();
             Some(json!({ "text": reply.text, "tool_calls": calls }))
         }
-        RecordedStep::Returned(result) => Some(json!({ "content": result.content, "failed": result.failed })),
+        RecordedStep::Returned(result) => {
+            Some(json!({ "name": result.name, "content": result.content, "failed": result.failed }))
+        }
         RecordedStep::Text(text) => Some(text.as_str().into()),
         RecordedStep::Data(data) => Some(data.clone()).filter(|data| !data.is_null()),
         RecordedStep::Task(_) | RecordedStep::Unfinished => None,

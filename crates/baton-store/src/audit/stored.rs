@@ -131,15 +131,15 @@ impl AuditLine {
     /// is the first such field, because only the action is before it; the principal is the last one.
     pub(super) fn rename<'n>(&mut self, new: impl Fn(&str) -> Option<&'n str>) {
         if let Some(name) = new(&self.actor) {
-            let place = self.text.find(&field("actor", &self.actor));
-            self.replace(place, "actor", &self.actor.clone(), name);
+            let old = field("actor", &self.actor);
+            self.replace(self.text.find(&old), &old, &field("actor", name));
             name.clone_into(&mut self.actor);
         }
         if let Some(old) = self.on_behalf_of.take()
             && let Some(name) = new(&old)
         {
-            let place = self.text.rfind(&field("on_behalf_of", &old));
-            self.replace(place, "on_behalf_of", &old, name);
+            let old = field("on_behalf_of", &old);
+            self.replace(self.text.rfind(&old), &old, &field("on_behalf_of", name));
         }
         if let Some(old) = self.detail_user.take()
             && let Some(name) = new(&old)
@@ -148,16 +148,24 @@ impl AuditLine {
         }
     }
 
-    fn replace(&mut self, place: Option<usize>, key: &str, old: &str, new: &str) {
+    fn replace(&mut self, place: Option<usize>, old: &str, new: &str) {
         if let Some(start) = place {
-            self.text.replace_range(start..start + field(key, old).len(), &field(key, new));
+            self.text.replace_range(start..start + old.len(), new);
         }
     }
 }
 
 /// A field as it is in the text of an entry.
 fn field(key: &str, value: &str) -> String {
-    format!("\"{key}\":{}", Json::from(value))
+    let mut text = String::with_capacity(key.len() + value.len() + "\"\":\"\"".len());
+    text.extend(["\"", key, "\":"]);
+    let is_plain = value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    if is_plain {
+        text.extend(["\"", value, "\""]);
+    } else {
+        text.push_str(&Json::from(value).to_string());
+    }
+    text
 }
 
 fn without_nul(text: &str) -> Cow<'_, str> {

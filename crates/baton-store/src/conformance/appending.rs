@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_core::store::{Append, AuditQuery, MessageQuery, RunStatus, StepState};
+use baton_core::store::{Append, AuditQuery, MessageQuery, RunStatus, StepData, StepState};
 use baton_core::{SessionId, Store, StoreError, ThreadId};
 use futures_util::future::join_all;
 
@@ -90,7 +90,7 @@ pub async fn a_finished_step_is_never_replaced(store: &dyn Store) {
     let mut worker = TestWorker::start(store).await;
     let steps = |state, note: &str| {
         let mut first = step(worker.run, "assistant/turn:1", state);
-        first.data = note.into();
+        first.data = StepData::of(note);
         vec![first]
     };
     let (begun, again) = (steps(StepState::Started, "begun"), steps(StepState::Started, "again"));

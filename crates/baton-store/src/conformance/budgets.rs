@@ -168,7 +168,7 @@ pub async fn the_call_that_a_process_died_in_is_charged(store: &dyn Store) {
         row,
     };
     let mut begun = step(worker.run, "a/turn:1", StepState::Started);
-    begun.data = serde_json::to_value(cut).unwrap();
+    begun.data = baton_core::store::StepData::of(&cut);
     worker.append(Append { steps: vec![begun], ..Append::default() }).await;
     worker.die().await;
     tenant.cancel_run(worker.run, Cancel::Abort).await.unwrap();

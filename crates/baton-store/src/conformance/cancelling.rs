@@ -64,7 +64,10 @@ pub async fn the_call_that_a_process_died_in_is_paid_for(store: &dyn Store) {
         visibility: Visibility::User,
         row: call(run, path),
     };
-    let open = |path: &str, data| Step { data, ..step(run, path, StepState::Started) };
+    let open = |path: &str, data: serde_json::Value| Step {
+        data: data.into(),
+        ..step(run, path, StepState::Started)
+    };
     let steps = vec![
         step(run, "assistant/turn:1", StepState::Finished),
         open("assistant/turn:2", json!(under_way("assistant/turn:2"))),

@@ -123,7 +123,7 @@ pub(super) fn happened(text: &str) -> NewEvent {
 
 pub(super) fn step(run: RunId, path: &str, state: StepState) -> Step {
     let (path, kind) = (path.to_owned(), StepKind::Turn);
-    let data = json!({"state": state.word(), "path": path});
+    let data = json!({"state": state.word(), "path": path}).into();
     Step { path, session_id: SessionId::root(run), kind, state, data, at: now() }
 }
 

@@ -33,7 +33,7 @@ fn event(kind: EventKind, visibility: Visibility) -> NewEvent {
 
 fn step(run: RunId, path: &str, kind: StepKind, state: StepState, data: serde_json::Value) -> Step {
     let (path, session_id) = (path.to_owned(), SessionId::root(run));
-    Step { path, session_id, kind, state, data, at: Timestamp::now() }
+    Step { path, session_id, kind, state, data: data.into(), at: Timestamp::now() }
 }
 
 fn audited(run: &NewRun, action: &str) -> AuditEntry {
@@ -199,8 +199,8 @@ async fn the_answer_is_read_as_it_was_written() {
     let record = tenant.run(new.run_id).await.unwrap();
     assert_eq!(record.end.unwrap().answer.as_deref(), Some(ANSWER));
     let steps = tenant.steps(new.run_id).await.unwrap();
-    assert!(steps.iter().any(|step| step.data["answer"] == ANSWER));
-    assert!(steps.iter().any(|step| step.data["reply"]["text"] == ANSWER));
+    assert!(steps.iter().any(|step| step.data.json()["answer"] == ANSWER));
+    assert!(steps.iter().any(|step| step.data.json()["reply"]["text"] == ANSWER));
     let events = tenant.run_events(new.run_id, 0, 10).await.unwrap();
     let is_text = |kind: &EventKind| matches!(kind, EventKind::TextFinished { text, .. } if text == ANSWER);
     assert!(events.iter().any(|event| is_text(&event.kind)), "{events:?}");

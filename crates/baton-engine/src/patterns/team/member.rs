@@ -48,7 +48,7 @@ impl TeamMember {
     /// The prompt that was journaled before a crash. Reusing it keeps the nonces of its fences.
     pub(super) fn recorded_prompt(&self, round: &Scope) -> Option<Vec<Part>> {
         let step = round.run.recorder.steps.get(self.place(round).path())?;
-        serde_json::from_value(step.data.get("input")?.clone()).ok()
+        step.data.field("input")
     }
 
     /// Updates the member after the barrier. A member that failed without a post reads the same posts again in the next round.

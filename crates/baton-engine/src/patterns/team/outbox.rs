@@ -46,7 +46,9 @@ impl MemberOutbox {
         for step in member.run.recorder.steps.values().filter(|step| step.kind == StepKind::Round) {
             let own = step.path.strip_suffix(SEGMENT).and_then(|call| call.strip_suffix('/'));
             let Some(place) = own.and_then(|call| call_position(&path, call)) else { continue };
-            let one = serde_json::from_value(step.data.clone())
+            let one = step
+                .data
+                .read()
                 .map_err(|error| Failure::Interrupted(format!("{} cannot be read: {error}", step.path)))?;
             said.insert(place, one);
         }

@@ -63,7 +63,7 @@ fn suggestions(steps: &[Step]) -> Vec<Suggestion> {
     let is_suggestion =
         |step: &&Step| step.kind == StepKind::Note && step.path.rsplit('/').next() == Some(SUGGESTION);
     let suggestions = steps.iter().filter(is_suggestion);
-    suggestions.filter_map(|step| serde_json::from_value(step.data.clone()).ok()).collect()
+    suggestions.filter_map(|step| step.data.read().ok()).collect()
 }
 
 fn suggested(suggestion: &Suggestion, hops: &[Hop]) -> String {

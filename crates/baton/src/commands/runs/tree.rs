@@ -9,7 +9,6 @@ use baton_engine::session_info::SessionInfo;
 use indexmap::{IndexMap, IndexSet};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 /// One place of the tree. It is there because something was recorded or paid for at it or below it.
 #[derive(Debug, PartialEq, Serialize)]
@@ -171,7 +170,7 @@ impl TreePlace<'_> {
             Called::Tool { tool } => tool.clone(),
         });
         // A tool that never returned has no row, one that did says its name.
-        let word = |key| self.step?.data.get(key).and_then(Value::as_str).map(str::to_owned);
+        let word = |key| self.step?.data.field::<String>(key);
         let is_tool = self.step.is_some_and(|step| step.kind == StepKind::Tool);
         paid.or_else(|| word("tool").or_else(|| word("name")).filter(|_| is_tool))
     }
@@ -199,7 +198,7 @@ mod tests {
             session_id: SessionId::root(RunId::parse(RUN).unwrap()),
             kind,
             state,
-            data: json!({"tool": "shell"}),
+            data: json!({"tool": "shell"}).into(),
             at: Timestamp::from_second(0).unwrap(),
         }
     }

@@ -56,7 +56,7 @@ fn session(path: &str) -> SessionId {
 
 fn step(path: &str, kind: StepKind, data: Value) -> Step {
     let state = if path == "a" { StepState::Started } else { StepState::Finished };
-    Step { path: path.to_owned(), session_id: session(path), kind, state, data, at: at(0) }
+    Step { path: path.to_owned(), session_id: session(path), kind, state, data: data.into(), at: at(0) }
 }
 
 fn part(path: &str, why: &str, end: &Value) -> Step {
