@@ -103,11 +103,14 @@ async fn k_7_progress_accompanies_every_reply() {
     for words in [BEGIN, "Read the report", "Help me debug my crashing service", "yes", "table"] {
         let ran = talk.say(words).await;
         let progress = ran.events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::Progress(progress) => Some((progress.step, progress.total, progress.answered)),
+            EventKind::Progress(progress) => Some(progress.clone()),
             _ => None,
         });
-        said.push(progress);
+        let progress = progress.unwrap_or_else(|| panic!("{words}: {}", ran.log()));
+        assert_eq!(progress.mode.as_deref(), Some("[Skill Creation Mode]"), "{words}");
+        said.push((progress.step, progress.total, progress.text));
     }
     // Each answer counts; what is said about something else does not.
-    assert_eq!(said, [Some((1, 2, 1)), Some((1, 2, 2)), Some((1, 2, 2)), Some((1, 2, 2)), Some((1, 2, 3))]);
+    let expected = [1, 2, 2, 2, 3].map(|answered| (1, 2, format!("Gathering - {answered}/4 answers")));
+    assert_eq!(said, expected);
 }
