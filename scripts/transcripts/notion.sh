@@ -21,6 +21,23 @@ yes
 LINES
 type_lines "$project/offline"
 
+bundled_agents "$project/later"
+touch "$project/later/baton.toml"
+cat >"$project/later/lines.txt" <<'LINES'
+I want to create a skill that summarizes Notion pages
+I want to summarize my project pages. Bullet points would be great.
+cancel
+/quit
+LINES
+type_lines "$project/later"
+left=$(shown "$project/later")
+cat >"$project/later/lines.txt" <<'LINES'
+yes
+Notion Summary
+/quit
+LINES
+type_lines "$project/later"
+
 cat >"$project/replies.json" <<'REPLIES'
 [
   {"call": ["transfer_to_skill_creator", {"reason": "skill_creation_workflow", "announcement": "I'll connect you with our Skill Creation Assistant who specializes in building custom skills.", "context": {"purpose": "summarizes Notion pages"}}]},
@@ -69,4 +86,18 @@ The model's words come from a script, so that the conversation can be repeated.
 
 MODEL
     shown "$project/model"
+    cat <<'LATER'
+
+## Continued in a new conversation
+
+Without a model. The person leaves in the middle.
+
+LATER
+    echo "$left"
+    cat <<'LATER'
+
+Then they begin a new conversation. It offers the unfinished work, which moves there after a yes.
+
+LATER
+    shown "$project/later"
 } >"$out"

@@ -64,6 +64,8 @@ pub struct Expect {
     pub calls: Vec<String>,
     /// Tools that are not called, with or without success.
     pub no_calls: Vec<String>,
+    /// Text arguments of tools do not contain the user's message (K8).
+    pub rewrites: bool,
     /// Facts that are in the last answer and in the result of a tool.
     pub grounded: Vec<String>,
     /// Texts that are in the last answer.

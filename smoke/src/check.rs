@@ -1,5 +1,7 @@
 //! Compares what a case led to with what it expects.
 
+use serde_json::Value;
+
 use crate::cases::{Expect, Pattern};
 use crate::observation::{Observation, SessionResult, ToolUse};
 
@@ -80,6 +82,15 @@ impl Checks<'_> {
             let is_met = seen.tool_calls().all(|call| call.tool != *tool);
             self.add("no_calls", is_met, || format!("`{tool}` was called"));
         }
+        if expect.rewrites {
+            let repeats = seen.messages.iter().find_map(|message| {
+                message.tool_calls.iter().find(|call| repeats(&call.arguments, &message.text))
+            });
+            self.add("rewrites", repeats.is_none(), || {
+                let tool = repeats.map_or("", |call| call.tool.as_str());
+                format!("`{tool}` got the user's message, word for word")
+            });
+        }
         for fact in &expect.grounded {
             let outputs = seen.tool_calls().filter_map(|call| call.output.as_deref());
             let is_found = outputs.into_iter().any(|output| states(output, fact));
@@ -114,7 +125,7 @@ impl Checks<'_> {
                 format!("the answer says “{}”", quote(found.map_or("", |found| found.as_str())))
             });
         }
-        let value: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
+        let value: Value = serde_json::from_str(answer).unwrap_or_default();
         for key in &expect.json_keys {
             let is_met = value.get(key).is_some();
             self.add("json_keys", is_met, || format!("the answer is no JSON object with `{key}`"));
@@ -180,6 +191,26 @@ fn contains(text: &str, part: &str) -> bool {
     text.to_lowercase().contains(&part.to_lowercase())
 }
 
+/// Whether a text in `arguments` contains the message. Case, punctuation and line breaks are ignored.
+fn repeats(arguments: &Value, message: &str) -> bool {
+    match arguments {
+        Value::String(text) => {
+            let message = spaced_words(message);
+            !message.trim().is_empty() && spaced_words(text).contains(&message)
+        }
+        Value::Array(items) => items.iter().any(|item| repeats(item, message)),
+        Value::Object(fields) => fields.values().any(|field| repeats(field, message)),
+        _ => false,
+    }
+}
+
+/// The words in lower case, each between two spaces.
+fn spaced_words(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words: Vec<String> = words.map(str::to_lowercase).collect();
+    format!(" {} ", words.join(" "))
+}
+
 /// Whether a text states a fact. A number counts as a whole, with or without a separator of thousands.
 fn states(text: &str, fact: &str) -> bool {
     let (text, fact) = (plain_numbers(text), plain_numbers(fact));
@@ -224,6 +255,8 @@ fn sessions<'a>(sessions: impl Iterator<Item = &'a SessionResult>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::observation::MessageResult;
 
@@ -238,7 +271,7 @@ mod tests {
         let call = ToolUse {
             agent: "a".into(),
             tool: "search_docs".into(),
-            arguments: serde_json::Value::Null,
+            arguments: Value::Null,
             output: Some("It runs at 1,350 rpm and 47.3 bar.".into()),
             failed: false,
         };
@@ -290,6 +323,24 @@ mod tests {
             "skill",
         ];
         assert_eq!(failed(expect, &seen("x")), all);
+    }
+
+    /// K8: a caller that passes the user's message on is found, whatever it adds around it.
+    #[test]
+    fn k_8_message_in_the_arguments_of_a_tool_is_found() {
+        let asked = |message: &str, arguments: Value| {
+            let mut seen = seen("x");
+            message.clone_into(&mut seen.messages[0].text);
+            seen.messages[0].tool_calls[0].arguments = arguments;
+            failed("rewrites = true", &seen)
+        };
+        let mission = |text: &str| json!({ "specialist": "knowledge", "mission": text });
+        let message = "And how do I\nswitch it off?";
+        assert_eq!(asked(message, mission("How is rate limiting switched off?")), [""; 0]);
+        assert_eq!(asked(message, mission("Question: “and how do I switch it off”.")), ["rewrites"]);
+        assert_eq!(asked(message, json!({ "tasks": [mission(message)] })), ["rewrites"]);
+        assert_eq!(asked("Hi", mission("Which limits exist?")), [""; 0], "a part of a word is no repetition");
+        assert_eq!(asked("?", mission("Which limits exist?")), [""; 0]);
     }
 
     #[test]

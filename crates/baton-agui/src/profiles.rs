@@ -12,14 +12,18 @@ pub struct AgentProfile {
     pub color: Option<String>,
     /// Whether the user can leave the agent while it holds the thread.
     pub exitable: bool,
+    /// The [mode](Agent::mode) of a thread that the agent holds. `None` if it cannot hold one, or if users do not see it.
+    pub mode: Option<String>,
 }
 
 impl AgentProfile {
     fn of(agent: &Agent) -> Self {
+        let exitable = agent.accepts_handoff.is_some() && !agent.is_hidden();
         Self {
             display_name: agent.public_name().to_owned(),
             color: (!agent.is_hidden()).then(|| agent.badge.color.clone()),
-            exitable: agent.accepts_handoff.is_some() && !agent.is_hidden(),
+            exitable,
+            mode: exitable.then(|| agent.mode()),
         }
     }
 }

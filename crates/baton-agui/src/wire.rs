@@ -200,6 +200,9 @@ pub struct ActiveAgent {
     pub color: Option<String>,
     /// Whether the user can leave it.
     pub exitable: bool,
+    /// The mode of the thread while the agent holds it: "[Skill Creation Mode]".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
 }
 
 /// Value of `baton.usage`. Only a run that finished has the last three fields.

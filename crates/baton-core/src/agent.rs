@@ -5,6 +5,7 @@
 
 mod guardrail;
 mod mcp;
+mod mode;
 mod model;
 mod name_pattern;
 mod patterns;

@@ -1,4 +1,4 @@
-//! Recognizes messages whose meaning needs no model: exit, yes, continue, greeting, a request for another agent and the reply to the
+//! Recognizes messages whose meaning needs no model: exit, yes, no, continue, greeting, a request for another agent and the reply to the
 //! question about it.
 
 pub(crate) mod conflict_reply;
@@ -8,6 +8,7 @@ pub(crate) mod second_request;
 const MAX_WORDS: usize = 6;
 const YES: &[&str] =
     &["yes", "yes please", "y", "yep", "yeah", "sure", "ok", "okay", "of course", "please do", "go ahead"];
+const NO: &[&str] = &["no", "n", "nope", "nah", "not now", "not yet", "later", "maybe later"];
 const CONTINUE: &[&str] =
     &["continue", "resume", "go on", "carry on", "lets continue", "let us continue", "pick it up"];
 const GREETINGS: &[&str] =
@@ -25,6 +26,11 @@ pub(crate) fn is_exit(exit_words: &[String], message: &str) -> bool {
 /// Whether the message agrees, and says nothing else.
 pub fn is_yes(message: &str) -> bool {
     normalized(message).is_some_and(|message| YES.iter().any(|word| matches_word(&message, word)))
+}
+
+/// Whether the message declines, and says nothing else.
+pub(crate) fn is_no(message: &str) -> bool {
+    normalized(message).is_some_and(|message| NO.iter().any(|word| matches_word(&message, word)))
 }
 
 /// Whether the user wants to continue what was interrupted.
@@ -80,8 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn yes_and_continue_are_distinguished_from_answers() {
+    fn yes_no_and_continue_are_distinguished_from_answers() {
         assert!(is_yes("Yes!") && is_yes("ok, please") && !is_yes("yes men") && !is_yes("no"));
+        assert!(is_no("No, thanks.") && is_no("not now") && is_no("Later, please"));
+        assert!(!is_no("now") && !is_no("No idea") && !is_no("North") && !is_no("yes"));
         assert!(
             is_continue("Continue")
                 && is_continue("let's continue")

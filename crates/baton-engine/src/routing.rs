@@ -16,7 +16,7 @@ use crate::classifier;
 use crate::failure::Failure;
 use crate::intent::conflict_reply::{ConflictReply, conflict_reply};
 use crate::intent::second_request::{Choosable, RequestedAgent};
-use crate::intent::{is_continue, is_exit, is_greeting, is_yes};
+use crate::intent::{is_continue, is_exit, is_greeting, is_no, is_yes};
 use crate::journal::Record;
 use crate::lease::{HandoffLease, overdue_end, set_ended};
 use crate::policy::Policy;
@@ -27,6 +27,8 @@ use crate::workflow::question::{self, WorkflowQuestion};
 
 /// How often the user is asked whether to finish first.
 const MAX_TIMES_ASKED: u32 = 2;
+/// The last message that can reply to an offer in a new thread: the offer itself is at most the answer to the first one.
+const LAST_OFFER_REPLY: u64 = 3;
 /// Words of a message that can both ask for another agent and agree to the pause of the holder's work.
 const MAX_CONSENT_WORDS: usize = 25;
 
@@ -96,6 +98,8 @@ pub(crate) enum ElsewhereStep {
     Offer,
     /// It goes on here.
     Continue,
+    /// The user declined. It stays where it is.
+    Decline,
 }
 
 /// Why a holder speaks.
@@ -298,8 +302,8 @@ fn route_message(
 }
 
 /// Whether a message may be about unfinished work in another thread.
-fn may_resume_elsewhere(words: &str) -> bool {
-    is_greeting(words) || is_yes(words) || is_continue(words)
+pub(crate) fn may_resume_elsewhere(words: &str) -> bool {
+    is_greeting(words) || is_yes(words) || is_no(words) || is_continue(words)
 }
 
 /// The unfinished work of the user in another thread that the message is about, in a thread without a handoff.
@@ -312,19 +316,27 @@ async fn left_elsewhere(
     if request.overrides.is_named || !may_resume_elsewhere(words) {
         return Ok(None);
     }
-    let left = state.store.resumable_handoffs_of(&record.user_id).await?;
+    let mut left = state.store.resumable_handoffs_of(&record.user_id).await?;
     let target = |one: &HandoffSession| state.agents.get(&one.target_agent_id);
-    let newest = left.into_iter().find(|one| {
+    left.retain(|one| {
         one.thread_id != record.thread_id && target(one).is_some_and(|target| is_resumable(target, one))
     });
-    let Some(newest) = newest else { return Ok(None) };
-    let is_offered_here = newest.notes.offered_in == Some(record.thread_id);
-    let is_named =
-        is_continue(words) && target(&newest).is_some_and(|one| classifier::mentions_agent(words, one));
+    let is_offered_here = |one: &HandoffSession| one.notes.offered_in == Some(record.thread_id);
+    // A yes or a no replies to the offer. Later in the conversation it replies to something else.
+    if (is_yes(words) || is_no(words)) && !is_continue(words) {
+        let offered = left.into_iter().find(is_offered_here);
+        let step = if is_yes(words) { ElsewhereStep::Continue } else { ElsewhereStep::Decline };
+        return Ok(offered
+            .filter(|_| record.message_number <= LAST_OFFER_REPLY)
+            .map(|offered| (step, offered)));
+    }
+    let at = left.iter().position(is_offered_here).filter(|_| is_continue(words)).unwrap_or_default();
+    let Some(newest) = left.into_iter().nth(at) else { return Ok(None) };
+    let is_named = target(&newest).is_some_and(|one| classifier::mentions_agent(words, one));
     let is_first = record.message_number == 1;
     Ok(match () {
         // In a thread where nothing was said, "continue" can mean nothing else.
-        () if is_named || (is_first && is_continue(words)) || (is_offered_here && !is_greeting(words)) => {
+        () if is_continue(words) && (is_named || is_first || is_offered_here(&newest)) => {
             Some((ElsewhereStep::Continue, newest))
         }
         () if is_first && is_greeting(words) && newest.notes.offered_in.is_none() => {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use baton_core::agent::{Agent, Workflow};
 use baton_core::store::{HandoffSession, StepKind, WorkflowState};
 use baton_core::text::head;
-use baton_core::workflow::{Machine, Waits, WorkflowGuide, WorkflowProgress, value};
+use baton_core::workflow::{Machine, Waits, WorkflowGuide, value};
 use serde_json::{Map, Value};
 
 use self::walk::{OptionalSlots, WorkflowWalk};
@@ -50,11 +50,6 @@ pub(crate) fn begin(workflow: &Workflow, known: &Map<String, Value>) -> Workflow
 pub(crate) fn is_done(agent: &Agent, state: &WorkflowState) -> bool {
     let machine = agent.workflow.as_ref().and_then(|workflow| Machine::read(workflow, Some(state)));
     machine.is_some_and(|machine| machine.waits() == Waits::Done)
-}
-
-/// The progress for the user, such as step 2 of 5.
-pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<WorkflowProgress> {
-    WorkflowProgress::of(agent.workflow.as_ref()?, state)
 }
 
 /// The rules that lead the user through the agent's workflow, if its model's provider has such rules.

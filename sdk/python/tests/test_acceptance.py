@@ -144,6 +144,8 @@ def test_d15_the_user_knows_what_happens_where_it_is_and_how_to_leave(demo: Serv
                 assert stages[-1:] in ([stage], []) and (stages or answer), "the first reply says its stage"
                 active = [event for event in events if isinstance(event, baton.ActiveAgentChanged)]
                 assert active and active[-1].exitable and active[-1].active_agent == "skill-creator", answer
+                assert active[-1].mode == "[Skill Creation Mode]" and stage.mode == active[-1].mode, answer
+                assert stage.text.endswith(f" - {stage.answered}/{stage.questions} answers"), stage
             with thread.stream("cancel") as stream:
                 events = list(stream)
             ended = [event for event in events if isinstance(event, baton.HandoffChanged)]

@@ -2,8 +2,8 @@ import type { Schemas } from './client';
 
 /** The AG-UI events that Baton sends, as far as the page reads them. */
 export interface Origin { thread_id: string; run_id: string; agent: string; path: string[]; seq: number }
-export interface ActiveAgent { id: string; display_name: string; color?: string; exitable: boolean }
-export interface Progress { state: string; label: string; step: number; total: number; /** Values that the workflow has, of those that it collects. */ answered: number; questions: number }
+export interface ActiveAgent { id: string; display_name: string; color?: string; exitable: boolean; /** `[Skill Creation Mode]`, while it holds the thread. */ mode?: string }
+export interface Progress { state: string; label: string; step: number; total: number; /** Values that the workflow has, of those that it collects. */ answered: number; questions: number; mode?: string; /** "Gathering requirements - 3/6 answers". Events of earlier versions have none. */ text?: string }
 export type HandoffPhase = 'connecting' | 'active' | 'returning' | 'completed' | 'cancelled' | 'error';
 export interface HandoffValue { handoff_id: string; phase: HandoffPhase; from: string; to: string; display_name: string; reason: string; message: string; estimated_duration_seconds?: number }
 export interface WireUsage { input_tokens: number; output_tokens: number; cost: { price: string; usd?: number } }

@@ -2344,6 +2344,8 @@ export interface components {
             answered: number;
             /** @description The same for people. */
             label: string;
+            /** @description The agent's mode: `[Skill Creation Mode]`. Absent if people do not see the agent. */
+            mode?: string;
             /**
              * Format: int32
              * @description Values that the workflow collects in all, on the way that it takes by default.
@@ -2356,6 +2358,8 @@ export interface components {
              * @description From 1.
              */
             step: number;
+            /** @description The state and the values in one line: `Gathering requirements - 3/6 answers`. Without values, the states: `Planning - 1/5 steps`. */
+            text: string;
             /** Format: int32 */
             total: number;
         };

@@ -96,11 +96,13 @@ impl BatonState {
         let BatonHolder { agent, hold, .. } = self.holders.last()?;
         let face = profiles.get(agent);
         let may_be_left = face.is_none_or(|face| face.exitable);
+        let has_thread = *hold == HoldDuration::Thread;
         Some(ActiveAgent {
             id: agent.clone(),
             display_name: profiles.name_of(agent).to_owned(),
             color: face.and_then(|face| face.color.clone()),
-            exitable: *hold == HoldDuration::Thread && may_be_left,
+            exitable: has_thread && may_be_left,
+            mode: face.and_then(|face| face.mode.clone()).filter(|_| has_thread),
         })
     }
 }

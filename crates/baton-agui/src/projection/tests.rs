@@ -13,7 +13,7 @@ use super::*;
 use crate::AgentProfile;
 
 fn face(name: &str) -> AgentProfile {
-    AgentProfile { display_name: name.to_owned(), color: None, exitable: true }
+    AgentProfile { display_name: name.to_owned(), color: None, exitable: true, mode: None }
 }
 
 fn event(visibility: Visibility, kind: EventKind) -> Event {

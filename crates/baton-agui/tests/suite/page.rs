@@ -141,6 +141,7 @@ fn profiles() -> AgentProfiles {
         display_name: display_name.to_owned(),
         color: Some(color.to_owned()),
         exitable,
+        mode: exitable.then(|| "[Skill Creation Mode]".to_owned()),
     };
     let name = |text| AgentName::parse(text).unwrap();
     let maker = face("Skill Creation Assistant", "orange", true);

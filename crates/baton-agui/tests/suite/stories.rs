@@ -38,7 +38,7 @@ pub struct Said {
 /// How agents look to people; most have only their id.
 pub fn profiles() -> AgentProfiles {
     let color = Some("#15803d".to_owned());
-    let face = AgentProfile { display_name: "Agent One".to_owned(), color, exitable: true };
+    let face = AgentProfile { display_name: "Agent One".to_owned(), color, exitable: true, mode: None };
     [(name("a1"), face)].into_iter().collect()
 }
 

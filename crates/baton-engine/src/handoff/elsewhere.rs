@@ -1,12 +1,13 @@
 //! Unfinished work of the user in another thread (K10). A greeting in a new thread is answered with the question whether to continue it,
-//! once. If the user does, the work moves to the new thread: a new handoff gets the workflow's state, and the old one can no longer be
-//! resumed. [`crate::routing`] finds the work.
+//! once; a client can ask itself, with [`Engine::record_offer`]. If the user agrees, the work moves to the new thread: a new handoff gets
+//! the workflow's state, and the old one can no longer be resumed. [`crate::routing`] finds the work.
 
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::message::Part;
 use baton_core::store::HandoffSession;
+use baton_core::{HandoffId, StoreError, TenantId, ThreadId};
 use serde_json::Map;
 
 use super::announcement::Announcement;
@@ -15,15 +16,19 @@ use super::negotiation::negotiate;
 use super::start::{self, HandoffOffer, StartOutcome};
 use super::{finish, messages};
 use crate::bounds::InvocationKind;
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::invocation;
 use crate::journal::Record;
 use crate::lease::HandoffLease;
 use crate::outcome::{Answer, Outcome};
-use crate::routing::ElsewhereStep;
+use crate::routing::{ElsewhereStep, may_resume_elsewhere};
 use crate::run::{self, show};
 use crate::scope::Scope;
+
+/// How often [`Engine::record_offer`] tries to change a handoff that others change, too.
+const MAX_ATTEMPTS: u32 = 5;
 
 /// Executes `step`. The lease is that of the other thread's handoff.
 pub(crate) async fn run(
@@ -35,6 +40,39 @@ pub(crate) async fn run(
     match step {
         ElsewhereStep::Offer => offer(&scope, lease).await,
         ElsewhereStep::Continue => continue_here(scope, lease, input).await,
+        ElsewhereStep::Decline => {
+            say(&scope, messages::later_message(&scope.run.agents, &lease.session())).await
+        }
+    }
+}
+
+impl Engine {
+    /// Records that a client has asked the user in `thread` whether to continue the handoff of another thread, before the reply is
+    /// submitted there; `thread` need not exist yet. The engine then understands the reply and does not ask again. Does nothing if
+    /// `reply` is about something else, or if the handoff was resumed in between.
+    pub async fn record_offer(
+        &self,
+        tenant: &TenantId,
+        handoff: HandoffId,
+        thread: ThreadId,
+        reply: &str,
+    ) -> Result<(), StoreError> {
+        if !may_resume_elsewhere(reply) {
+            return Ok(());
+        }
+        let store = self.parts.store.tenant(tenant);
+        for _ in 0..MAX_ATTEMPTS {
+            let mut offered = store.handoff(handoff).await?;
+            if offered.state.is_open() {
+                return Ok(());
+            }
+            offered.notes.offered_in = Some(thread);
+            match store.update_handoff(offered).await {
+                Err(StoreError::HandoffChanged) => {}
+                updated => return updated.map(drop),
+            }
+        }
+        Err(StoreError::HandoffChanged)
     }
 }
 

@@ -146,7 +146,7 @@ async fn announce_holder(
         HolderCue::Message | HolderCue::Kept | HolderCue::Begun => {
             note_origin(scope, lease).await;
             messages::announce_connecting(scope, &lease.session()).await?;
-            messages::announce_active(scope, &lease.session(), messages::mode_message(target)).await?;
+            messages::announce_active(scope, &lease.session(), target.mode()).await?;
         }
         HolderCue::Resumed => {
             if !lease.is_open() {

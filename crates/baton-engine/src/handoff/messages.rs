@@ -9,15 +9,13 @@ use serde_json::{Value, json};
 
 use super::announcement::Announcement;
 use crate::agents::Agents;
+use crate::audit;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::redaction::head;
 use crate::scope::Scope;
 use crate::workflow::question;
-use crate::{audit, workflow};
 
-/// Last words of a display name that name a role, not an activity. See [`occupation`].
-const ROLE_WORDS: &[&str] = &["assistant", "agent", "bot", "specialist", "helper", "expert"];
 /// Maximum length of quoted user text, in characters.
 const MAX_QUOTED_CHARS: usize = 60;
 
@@ -32,20 +30,13 @@ pub fn connected_message(agents: &Agents, handoff: &HandoffSession) -> String {
 
 /// The source agent's sentence before a handoff, if it wrote none (K7).
 pub(crate) fn introduction_message(target: &Agent) -> String {
-    let our = if role_word(&target.display_name).is_some() { "our " } else { "" };
+    let our = if target.role_word().is_some() { "our " } else { "" };
     format!("I'll connect you with {our}{}.", target.display_name)
 }
 
-/// Like [`mode_message`], for a stored handoff. Empty if the agent no longer exists.
+/// The [mode](Agent::mode) of the target of a stored handoff. Empty if the agent no longer exists.
 pub fn held_mode_message(agents: &Agents, handoff: &HandoffSession) -> String {
-    agents.get(&handoff.target_agent_id).map(|target| mode_message(target)).unwrap_or_default()
-}
-
-/// The line between the source agent's sentence and the target's first words (K7): "[Skill Creation Mode]".
-pub(crate) fn mode_message(target: &Agent) -> String {
-    let name = target.display_name.trim();
-    let activity = role_word(name).map_or(name, |role| name[..name.len() - role.len()].trim_end());
-    format!("[{activity} Mode]")
+    agents.get(&handoff.target_agent_id).map(|target| target.mode()).unwrap_or_default()
 }
 
 fn connecting_to(label: &str) -> String {
@@ -136,12 +127,19 @@ pub(crate) fn acknowledged_message(agents: &Agents, handoff: &HandoffSession) ->
         }
         Some(HandoffEnd::Expired) => welcome_back_message(agents, handoff),
         Some(HandoffEnd::Left | HandoffEnd::Ended) | None if has_saved_state(target, handoff) => {
-            let what = activity
-                .map_or_else(|| format!("with {}", agent_label(target, handoff)), |one| one.pointing());
-            format!("Let me know if you'd like to continue {what} later.")
+            later_message(agents, handoff)
         }
         Some(HandoffEnd::Left | HandoffEnd::Ended) | None => "What can I do for you?".to_owned(),
     }
+}
+
+/// Answer to a user who does not continue unfinished work now.
+pub(crate) fn later_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    let target = agents.get(&handoff.target_agent_id);
+    let activity = target.and_then(|target| AgentActivity::of(target));
+    let what =
+        activity.map_or_else(|| format!("with {}", agent_label(target, handoff)), |one| one.pointing());
+    format!("Let me know if you'd like to continue {what} later.")
 }
 
 fn completed_message(activity: Option<&AgentActivity>, handoff: &HandoffSession) -> String {
@@ -250,17 +248,9 @@ fn occupation(agent: &Agent) -> String {
     let name = agent.display_name.to_lowercase();
     let words: Vec<&str> = name.split_whitespace().collect();
     match words.split_last() {
-        Some((_, rest)) if role_word(&name).is_some() => rest.join(" "),
+        Some((_, rest)) if agent.role_word().is_some() => rest.join(" "),
         _ => name,
     }
-}
-
-/// The last word of a display name, if it names a role and does not stand alone.
-fn role_word(name: &str) -> Option<&str> {
-    let mut words = name.split_whitespace();
-    let last = words.next_back()?;
-    words.next()?;
-    ROLE_WORDS.contains(&last.to_lowercase().as_str()).then_some(last)
 }
 
 /// Trims the text and adds a full stop unless it ends with `.`, `!` or `?`.
@@ -368,7 +358,7 @@ fn visibility(scope: &Scope, kind: &EventKind) -> Visibility {
 /// The progress of the holder's workflow.
 fn progress_of(scope: &Scope, handoff: &HandoffSession) -> Option<WorkflowProgress> {
     let target = scope.run.agents.get(&handoff.target_agent_id)?;
-    workflow::progress(target, handoff.workflow.as_ref()?)
+    WorkflowProgress::of(target, handoff.workflow.as_ref()?)
 }
 
 /// The event of [`progress_of`]. The run counts it as announced.
@@ -450,7 +440,7 @@ pub(crate) fn opened_record(
 ) -> Result<Record, Failure> {
     let mode = match announcement {
         Announcement::Resumed => resumed_message(target),
-        _ => mode_message(target),
+        _ => target.mode(),
     };
     let mut active = vec![phase_event(handoff, HandoffPhase::Active, mode)];
     active.extend(progress_event(scope, handoff));

@@ -9,11 +9,10 @@ use baton_core::event::EventKind;
 use baton_core::store::{HandoffSession, StepKind, StepState, WorkflowState};
 use baton_core::tool::ToolError;
 use baton_core::workflow::data::{Data, Question, StateFailure};
-use baton_core::workflow::{Machine, Waits, WorkflowChange};
+use baton_core::workflow::{Machine, Waits, WorkflowChange, WorkflowProgress};
 use jiff::Timestamp;
 
 use super::entry_tool::{self, EntryOutcome};
-use super::progress;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::lease::HandoffLease;
@@ -150,7 +149,7 @@ impl<'a> WorkflowWalk<'a> {
     /// Record that announces the current state; empty if it was announced before a crash.
     fn announced(&mut self, kept: &WorkflowState) -> Result<Record, Failure> {
         self.states += 1;
-        let progress = progress(self.agent, kept);
+        let progress = WorkflowProgress::of(self.agent, kept);
         self.place.run.progress.announce(progress.as_ref());
         let place = self.place.at(&format!("state:{}", self.states));
         if place.step().is_finished() {

@@ -124,6 +124,12 @@ pub struct ProgressView {
     pub answered: u32,
     /// Values that the workflow collects in all, on the way that it takes by default.
     pub questions: u32,
+    /// The agent's mode: `[Skill Creation Mode]`. Absent if people do not see the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub mode: Option<String>,
+    /// The state and the values in one line: `Gathering requirements - 3/6 answers`. Without values, the states: `Planning - 1/5 steps`.
+    pub text: String,
 }
 
 /// A handoff that can be taken up again.
@@ -204,10 +210,10 @@ impl ThreadContext {
 impl ProgressView {
     /// Nothing where the agent or the state is gone from the files.
     pub fn of(handoff: &HandoffSession, agents: &Agents) -> Option<Self> {
-        let workflow = agents.get(&handoff.target_agent_id)?.workflow.as_ref()?;
-        let progress = WorkflowProgress::of(workflow, handoff.workflow.as_ref()?)?;
-        let WorkflowProgress { state, label, step, total, answered, questions } = progress;
-        Some(Self { state, label, step, total, answered, questions })
+        let agent = agents.get(&handoff.target_agent_id)?;
+        let progress = WorkflowProgress::of(agent, handoff.workflow.as_ref()?)?;
+        let WorkflowProgress { state, label, step, total, answered, questions, mode, text } = progress;
+        Some(Self { state, label, step, total, answered, questions, mode, text })
     }
 }
 

@@ -156,7 +156,10 @@ async fn c_4_c_7_a_thread_is_given_away_and_everybody_can_see_to_whom() {
         ("handoff_metadata", json!({ "ticket": 7 })),
         (
             "progress",
-            json!({ "state": "ask_name", "label": "Ask name", "step": 1, "total": 3, "answered": 0, "questions": 1 }),
+            json!({
+                "state": "ask_name", "label": "Ask name", "step": 1, "total": 3, "answered": 0, "questions": 1,
+                "mode": "[Skill Creation Mode]", "text": "Ask name - 0/1 answers",
+            }),
         ),
     ] {
         assert_eq!(session[name], value, "{name}");

@@ -314,9 +314,11 @@ async fn threads_in_lists_show_the_progress_of_their_handoffs() {
     }
     // A value that was passed without an answer is no question any more.
     let progress = |state: &str, label: &str, step: u64, questions: u64| {
-        let answered = 0;
+        let counted =
+            if questions > 0 { format!("0/{questions} answers") } else { format!("{step}/3 steps") };
         Some(json!({
-            "state": state, "label": label, "step": step, "total": 3, "answered": answered, "questions": questions
+            "state": state, "label": label, "step": step, "total": 3, "answered": 0, "questions": questions,
+            "mode": "[Skill Maker Mode]", "text": format!("{label} - {counted}"),
         }))
     };
     let expected = [
@@ -359,7 +361,10 @@ async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after()
         (&json!(true), &json!("maker"))
     );
     assert_eq!(context["current_active_agent"], "maker");
-    let progress = json!({ "state": "write_it", "label": "Write it", "step": 2, "total": 3, "answered": 0, "questions": 0 });
+    let progress = json!({
+        "state": "write_it", "label": "Write it", "step": 2, "total": 3, "answered": 0, "questions": 0,
+        "mode": "[Skill Maker Mode]", "text": "Write it - 2/3 steps",
+    });
     assert_eq!(context["progress"], progress);
     assert_eq!(ada.see("/api/v1/threads").await["data"][0]["is_handoff_active"], true);
     let handoff = change(&site, HandoffSession { state: HandoffState::Cancelled, ..handoff }).await;

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_core::ThreadId;
-use baton_engine::handoff::is_yes;
 use tracing::Instrument as _;
 
 use self::command::{ChatCommand, ChatInput};
@@ -136,11 +135,9 @@ fn prompt(standing: &ChatStatus, is_typed: bool) -> String {
 }
 
 async fn obey(chat: &mut Chat, standing: &ChatStatus, entered: ChatInput) -> Next {
-    let is_asked = std::mem::take(&mut chat.is_asked);
     let answer = match entered {
         ChatInput::Nothing => return Next::Stay,
-        ChatInput::Message(message) if is_asked && is_yes(&message) => return chat.resume(standing).await,
-        ChatInput::Message(message) => return chat.say(message).await,
+        ChatInput::Message(message) => return chat.reply(message, standing).await,
         ChatInput::Command(ChatCommand::Quit) => return Next::Leave(Exit::Ok),
         ChatInput::Command(ChatCommand::ExitHandoff) => return chat.exit_handoff(standing).await,
         ChatInput::Command(ChatCommand::Resume) => return chat.resume(standing).await,

@@ -142,6 +142,63 @@ fn c_15_whoever_comes_back_sees_where_they_are() {
     assert!(again.stderr.contains("Form Helper has this conversation"), "{}", again.stderr);
 }
 
+/// K10: a new conversation offers what was left in another one. It is offered once, a no leaves it there, and a yes takes it up.
+#[test]
+fn k_10_a_new_conversation_goes_on_with_other_work_after_a_yes() {
+    const OFFER: &str = "Welcome back! Would you like to continue ";
+    let provider = Provider::start(vec![
+        TRANSFER,
+        Reply::Text(&["Which name?"]),
+        Reply::Text(&["Hello to you."]),
+        Reply::Text(&["Welcome. Which name?"]),
+    ]);
+    let dir = with_helper(&provider);
+    let chat = |lines: &[&str]| {
+        let mut terminal = Terminal::start(dir.path(), &["chat"], 120);
+        terminal.expect(OFFER);
+        terminal.expect("(yes, or say something else)");
+        for (line, answer) in lines.iter().zip(lines.iter().skip(1)).step_by(2) {
+            terminal.expect("> ");
+            terminal.enter(&format!("{line}\r"));
+            terminal.expect(answer);
+        }
+        terminal.expect("> ");
+        terminal.enter("\u{4}");
+        let (shown, code) = terminal.end();
+        assert_eq!((code, shown.matches(OFFER).count()), (0, 1), "it is asked once: {shown}");
+        shown
+    };
+    let left = piped(dir.path(), &["chat"], "I want to fill in a form\n/exit-handoff\n");
+    assert_eq!(left.code, 0, "{}", left.stderr);
+    chat(&["Hello", "Hello to you."]);
+    let declined = chat(&["/help", "/exit-handoff  leave", "no", "Let me know if you'd like to continue"]);
+    assert!(!declined.contains("Form Helper"), "{declined}");
+    let resumed = chat(&["yes", "Welcome. Which name?"]);
+    assert!(resumed.contains("● Form Helper"), "{resumed}");
+    assert!(
+        resumed.contains("[Form Helper · step 1 of 2, 0/2 answers · /exit-handoff to leave]"),
+        "{resumed}"
+    );
+    let asked = provider.finish();
+    let last = asked.last().unwrap()["messages"][0]["content"].to_string();
+    assert!(asked.len() == 4 && last.contains("You fill in forms."), "{last}");
+}
+
+/// K10: `/resume` takes the offered work up as well.
+#[test]
+fn k_10_resume_takes_up_the_work_of_another_conversation() {
+    let provider = Provider::start(vec![
+        TRANSFER,
+        Reply::Text(&["Which name?"]),
+        Reply::Text(&["Welcome. Which name?"]),
+    ]);
+    let dir = with_helper(&provider);
+    piped(dir.path(), &["chat"], "I want to fill in a form\n/exit-handoff\n");
+    let resumed = piped(dir.path(), &["chat"], "/resume\n");
+    assert!(resumed.stdout.contains("● Form Helper\nWelcome. Which name?"), "{}", resumed.stdout);
+    provider.finish();
+}
+
 #[test]
 fn cli_a_conversation_is_named_or_it_is_the_last_one() {
     let provider =

@@ -134,11 +134,12 @@ class SubAgentAnswered(Event):
 
 @dataclass(frozen=True)
 class ActiveAgentChanged(Event):
-    """The agent that speaks to the user. ``exitable`` says whether the user can leave it."""
+    """The agent that speaks to the user. ``exitable`` says whether the user can leave it, ``mode`` what it does while it holds the thread."""
 
     active_agent: str = ""
     display_name: str = ""
     exitable: bool = False
+    mode: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,12 @@ def _outcome(raw: Mapping[str, Any]) -> Fields:
 def _active(value: Optional[Mapping[str, Any]]) -> Optional[Fields]:
     if not value:
         return None
-    return {"active_agent": value["id"], "display_name": value["display_name"], "exitable": value.get("exitable", False)}
+    return {
+        "active_agent": value["id"],
+        "display_name": value["display_name"],
+        "exitable": value.get("exitable", False),
+        "mode": value.get("mode"),
+    }
 
 
 def _snapshot(raw: Mapping[str, Any]) -> Optional[Fields]:

@@ -124,7 +124,7 @@ class Results(Sequence[SubAgentResult]):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an agent has come in its workflow: step 2 of 5, with 4 of 6 values."""
+    """How far an agent has come in its workflow: step 2 of 5, with 4 of 6 values. ``text`` says it in one line, ``mode`` is the agent's."""
 
     state: str
     label: str
@@ -132,6 +132,8 @@ class Progress:
     total: int
     answered: int = 0
     questions: int = 0
+    mode: Optional[str] = None
+    text: str = ""
 
 
 @dataclass(frozen=True)

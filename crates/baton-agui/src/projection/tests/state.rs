@@ -5,14 +5,20 @@ use baton_core::event::{HandoffEvent, HandoffPhase};
 
 use super::*;
 
+const MODE: &str = "[Skill Creator Mode]";
+
 fn name(text: &str) -> AgentName {
     AgentName::parse(text).unwrap()
 }
 
 fn profiles() -> AgentProfiles {
-    let creator =
-        AgentProfile { display_name: "Skill Creator".into(), color: Some("#15803d".into()), exitable: true };
-    let clerk = AgentProfile { display_name: "Clerk".into(), color: None, exitable: false };
+    let creator = AgentProfile {
+        display_name: "Skill Creator".into(),
+        color: Some("#15803d".into()),
+        exitable: true,
+        mode: Some(MODE.into()),
+    };
+    let clerk = AgentProfile { display_name: "Clerk".into(), color: None, exitable: false, mode: None };
     [(name("creator"), creator), (name("clerk"), clerk)].into_iter().collect()
 }
 
@@ -106,8 +112,9 @@ fn active_handoff_is_exitable() {
     let events: Vec<Event> = [started()].into_iter().chain(phases.map(handoff)).collect();
     let heard = heard(&mut projection, &events);
     let states: Vec<&Value> = heard.iter().filter(|event| event["type"] == "STATE_DELTA").collect();
-    let creator =
-        json!({"id": "creator", "display_name": "Skill Creator", "color": "#15803d", "exitable": true});
+    let creator = json!({
+        "id": "creator", "display_name": "Skill Creator", "color": "#15803d", "exitable": true, "mode": MODE,
+    });
     assert_eq!(states, [&delta(&creator), &delta(&assistant())]);
     assert_eq!(
         heard[2],
@@ -133,11 +140,22 @@ fn c_19_thread_transfer_is_exitable() {
 /// The next message of the thread goes to its holder, in a new run.
 #[test]
 fn run_within_a_handoff_is_exitable_from_its_start() {
-    let exitable = |agent: &str| {
-        let mut projection = person();
-        let started = at(agent, agent, Visibility::User, EventKind::RunStarted { is_held: true });
-        heard(&mut projection, &[started])[1]["snapshot"]["activeAgent"]["exitable"].clone()
-    };
+    let exitable = |agent: &str| active(agent, true)["exitable"].clone();
     assert_eq!((exitable("creator"), exitable("stranger")), (json!(true), json!(true)));
     assert_eq!(exitable("clerk"), json!(false), "nobody hands a thread to it");
+}
+
+/// The state at the start of a run that the agent answers.
+fn active(agent: &str, is_held: bool) -> Value {
+    let mut projection = person();
+    let started = at(agent, agent, Visibility::User, EventKind::RunStarted { is_held });
+    heard(&mut projection, &[started])[1]["snapshot"]["activeAgent"].clone()
+}
+
+/// K7: each run of a holder begins with its mode, with a workflow or without one.
+#[test]
+fn k_7_run_within_a_handoff_begins_with_the_mode() {
+    assert_eq!(active("creator", true)["mode"], MODE);
+    assert_eq!(active("creator", false).get("mode"), None, "only while it holds the thread");
+    assert_eq!(active("clerk", true).get("mode"), None);
 }

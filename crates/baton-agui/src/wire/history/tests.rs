@@ -18,7 +18,7 @@ fn message(role: Role, visibility: Visibility, parts: Vec<Part>) -> Message {
 }
 
 fn profiles() -> AgentProfiles {
-    let face = AgentProfile { display_name: "Legal Counsel".into(), color: None, exitable: true };
+    let face = AgentProfile { display_name: "Legal Counsel".into(), color: None, exitable: true, mode: None };
     [(AgentName::parse("legal").unwrap(), face)].into_iter().collect()
 }
 

@@ -230,8 +230,12 @@ impl Reader {
             let (state, label) = rest.split_once(": ")?;
             let (step, total) = (step.parse().ok()?, total.parse().ok()?);
             let (state, label) = (state.to_owned(), quoted(label)?);
+            let answered = step - 1;
+            let (mode, text) =
+                ("[Skill Creation Mode]".to_owned(), format!("{label} - {answered}/{total} answers"));
+            let mode = Some(mode);
             let progress =
-                WorkflowProgress { state, label, step, total, answered: step - 1, questions: total };
+                WorkflowProgress { state, label, step, total, answered, questions: total, mode, text };
             return Some(EventKind::Progress(progress));
         }
         let (phase, rest) = what.strip_prefix("handoff ")?.split_once(' ')?;

@@ -10,6 +10,8 @@ use super::conflict::{BEGIN, offline};
 
 const WELCOME: &str = "Welcome back! Would you like to continue creating your Slack alert skill?";
 
+const LATER: &str = "Let me know if you'd like to continue creating that skill later.";
+
 /// The same user in another thread.
 fn elsewhere(talk: &Talk, number: u8) -> Talk {
     let mut request = talk.request.clone();
@@ -46,6 +48,56 @@ async fn k_10_unfinished_work_is_offered_in_a_new_thread() {
     }
     let said = next.said().await;
     assert_eq!(said.last().unwrap(), "a: Great, your 'Slack Alert' skill is now active.");
+}
+
+/// K10: a no leaves the work where it is, and only the reply to the offer is about it.
+#[tokio::test]
+async fn k_10_offer_is_declined_or_passed_over() {
+    let talk = Talk::new(offline()).await;
+    for words in [BEGIN, "cancel"] {
+        talk.say(words).await;
+    }
+    let (next, other) = (elsewhere(&talk, 6), elsewhere(&talk, 7));
+    assert_eq!(next.say("Hello").await.answer(), WELCOME);
+    assert_eq!(next.say("No, thanks").await.answer(), LATER);
+    next.say("I have an idea").await;
+    next.say("yes").await;
+    assert_eq!(next.holder().await, "a", "this yes is about something else");
+    assert_eq!(talk.store().resumable_handoffs(talk.request.caller.thread_id).await.unwrap().len(), 1);
+    assert_ne!(other.say("no").await.answer(), LATER, "nothing was offered there");
+    next.say("continue with the skill").await;
+    assert_eq!(next.holder().await, "maker");
+}
+
+/// K10: a client that asked the question itself records it, and the engine understands the reply. Nothing is recorded for a message
+/// about something else, nor for work that goes on elsewhere.
+#[tokio::test]
+async fn k_10_offer_of_a_client_is_replied_to() {
+    let talk = Talk::new(offline()).await;
+    for words in [BEGIN, "cancel"] {
+        talk.say(words).await;
+    }
+    let (tenant, thread) = (talk.request.caller.tenant.clone(), talk.request.caller.thread_id);
+    let left = talk.store().resumable_handoffs(thread).await.unwrap().pop().unwrap().handoff_id;
+    let offer = async |talk: &Talk, words: &str| {
+        let thread = talk.request.caller.thread_id;
+        talk.engine.record_offer(&tenant, left, thread, words).await.unwrap();
+        talk.say(words).await
+    };
+    let (greeted, busy, declined) = (elsewhere(&talk, 8), elsewhere(&talk, 9), elsewhere(&talk, 10));
+    assert_ne!(offer(&greeted, "Hello").await.answer(), WELCOME, "it is not asked twice");
+    offer(&busy, "I have an idea").await;
+    busy.say("yes").await;
+    assert_eq!(busy.holder().await, "a");
+    assert_eq!(offer(&declined, "no").await.answer(), LATER);
+    let resumed = elsewhere(&talk, 11);
+    assert!(offer(&resumed, "yes").await.answer().contains("- Purpose: sends Slack alerts"));
+    assert_eq!(resumed.holder().await, "maker");
+    // Now the old handoff is done with, and the new one is open.
+    let open = talk.store().open_handoff_of(resumed.request.caller.thread_id).await.unwrap().unwrap();
+    talk.engine.record_offer(&tenant, open.handoff_id, thread, "yes").await.unwrap();
+    let unchanged = talk.store().handoff(open.handoff_id).await.unwrap();
+    assert_eq!((unchanged.version, unchanged.notes.offered_in), (open.version, None));
 }
 
 /// K10: without unfinished work, a greeting is answered as usual; the message may also name the work.
@@ -103,11 +155,14 @@ async fn k_7_progress_accompanies_every_reply() {
     for words in [BEGIN, "Read the report", "Help me debug my crashing service", "yes", "table"] {
         let ran = talk.say(words).await;
         let progress = ran.events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::Progress(progress) => Some((progress.step, progress.total, progress.answered)),
+            EventKind::Progress(progress) => Some(progress.clone()),
             _ => None,
         });
-        said.push(progress);
+        let progress = progress.unwrap_or_else(|| panic!("{words}: {}", ran.log()));
+        assert_eq!(progress.mode.as_deref(), Some("[Skill Creation Mode]"), "{words}");
+        said.push((progress.step, progress.total, progress.text));
     }
     // Each answer counts; what is said about something else does not.
-    assert_eq!(said, [Some((1, 2, 1)), Some((1, 2, 2)), Some((1, 2, 2)), Some((1, 2, 2)), Some((1, 2, 3))]);
+    let expected = [1, 2, 2, 2, 3].map(|answered| (1, 2, format!("Gathering - {answered}/4 answers")));
+    assert_eq!(said, expected);
 }

@@ -174,3 +174,32 @@ async fn c_19_whoever_listens_hears_the_thread_change_hands() {
     assert!(left.iter().all(|frame| frame.event.get("subagentRunId").is_none()));
     site.end().await;
 }
+
+/// K7: each reply of a holder has its mode, also without a workflow, which would have progress. The main agent has none.
+#[tokio::test]
+async fn k_7_each_reply_has_the_mode_without_a_workflow() {
+    let notes = ["What shall I note?", "Noted.", "Noted, too."].map(ScriptedTurn::text);
+    let site = plan(&model([]).script("notes", notes)).start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let thread = begun(&ada).await;
+    let events = ada.get(&format!("/api/v1/threads/{thread}/events?after=0")).await;
+    let mut frames = Frames::of(events);
+    let mode = |frames: &[Frame]| {
+        let begun = frames.iter().find(|frame| frame.kind() == "STATE_SNAPSHOT").expect("a run begins");
+        begun.event["snapshot"]["activeAgent"]["mode"].clone()
+    };
+    assert_eq!(mode(&frames.until(Frame::is_end).await), Value::Null);
+    start(&ada, &thread, &to("notes")).await;
+    frames.until(Frame::is_end).await;
+    for words in ["Milk.", "Bread."] {
+        ada.ask(&thread, words).await;
+        let reply = frames.until(Frame::is_end).await;
+        assert_eq!(mode(&reply), "[Notes Mode]", "{words}: {reply:#?}");
+        assert!(reply.iter().all(|frame| frame.event["activityType"] != "baton.progress"));
+    }
+    exit(&ada, &thread).await;
+    frames.until(Frame::is_end).await;
+    ada.ask(&thread, "Thanks.").await;
+    assert_eq!(mode(&frames.until(Frame::is_end).await), Value::Null);
+    site.end().await;
+}

@@ -43,7 +43,10 @@ async fn handoffs_of_a_thread_are_listed_with_what_the_person_saw() {
         ("end_message", json!("No problem! Returning you to the main assistant.")),
         (
             "progress",
-            json!({ "state": "ask_name", "label": "Ask name", "step": 1, "total": 3, "answered": 0, "questions": 1 }),
+            json!({
+                "state": "ask_name", "label": "Ask name", "step": 1, "total": 3, "answered": 0, "questions": 1,
+                "mode": "[Skill Creation Mode]", "text": "Ask name - 0/1 answers",
+            }),
         ),
     ] {
         assert_eq!(left[name], value, "{name}");

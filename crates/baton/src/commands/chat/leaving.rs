@@ -1,11 +1,15 @@
 //! Handoffs that the person leaves, and those that they go on with.
 
-use baton_core::Rights;
+use baton_core::{HandoffId, Rights};
 use baton_engine::ExitRequest;
+use baton_engine::handoff::is_yes;
 
 use super::screen::Show;
 use super::standing::ChatStatus;
-use super::talk::{Chat, Next};
+use super::talk::{Chat, Next, ResumeOffer};
+
+/// What `/resume` says in a new conversation: the work of another one is taken up with a message.
+const CONTINUE: &str = "continue";
 
 impl Chat {
     fn wish(&self) -> ExitRequest {
@@ -37,8 +41,29 @@ impl Chat {
         }
     }
 
+    /// Says it, unless it agrees to go on with what was left in this conversation.
+    pub(super) async fn reply(&mut self, message: String, standing: &ChatStatus) -> Next {
+        match self.offer.take() {
+            Some(ResumeOffer::Here) if is_yes(&message) => self.resume(standing).await,
+            Some(ResumeOffer::Elsewhere(handoff)) => self.reply_elsewhere(handoff, message).await,
+            _ => self.say(message).await,
+        }
+    }
+
+    /// Says it in a new conversation, whose engine did not ask the question itself.
+    async fn reply_elsewhere(&mut self, handoff: HandoffId, message: String) -> Next {
+        let tenant = self.store.tenant();
+        if let Err(error) = self.engine.record_offer(tenant, handoff, self.thread, &message).await {
+            self.fail(&error).await;
+        }
+        self.say(message).await
+    }
+
     /// Goes on with what was left last.
     pub(super) async fn resume(&mut self, standing: &ChatStatus) -> Next {
+        if let Some(ResumeOffer::Elsewhere(handoff)) = self.offer.take() {
+            return self.reply_elsewhere(handoff, CONTINUE.to_owned()).await;
+        }
         let Some(handoff) = standing.resumable.first().filter(|_| standing.holder.is_none()) else {
             let told = if standing.holder.is_some() {
                 "it is already going on"

@@ -10,7 +10,7 @@ use baton_engine::handoff::{is_resumable, welcome_back_message};
 
 use super::Args;
 use super::screen::Show;
-use super::talk::{Chat, Next};
+use super::talk::{Chat, Next, ResumeOffer};
 use crate::commands;
 
 /// Messages that are shown again.
@@ -67,17 +67,16 @@ impl Chat {
         Ok(Next::Stay)
     }
 
-    /// In a new conversation: what the person has left unfinished in another one. The words take it up here.
+    /// In a new conversation: what the person has left unfinished in another one. A yes takes it up here.
     async fn offer_other_work(&mut self) -> anyhow::Result<()> {
         let mut left = self.store.resumable_handoffs_of(&commands::user()).await?;
         left.retain(|one| {
             self.looks.agents.get(&one.target_agent_id).is_some_and(|agent| is_resumable(agent, one))
         });
         if let Some(newest) = left.first() {
-            let told = format!(
-                "{} (continue, or say something else)",
-                welcome_back_message(&self.looks.agents, newest)
-            );
+            let told =
+                format!("{} (yes, or say something else)", welcome_back_message(&self.looks.agents, newest));
+            self.offer = Some(ResumeOffer::Elsewhere(newest.handoff_id));
             self.screen.show(Show::Told(told)).await;
         }
         Ok(())
@@ -89,7 +88,7 @@ impl Chat {
         let told = match (&standing.holder, standing.resumable.first()) {
             (Some(holder), _) => holder.sentence(),
             (None, Some(handoff)) => {
-                self.is_asked = true;
+                self.offer = Some(ResumeOffer::Here);
                 format!("{} (yes, or /resume)", welcome_back_message(&self.looks.agents, handoff))
             }
             (None, None) => return,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use baton_core::event::Event;
 use baton_core::message::Part;
 use baton_core::store::{Cancel, OnBusy, PageRequest, RunQuery, RunRecord, RunStatus};
-use baton_core::{Rights, RunId, StoreError, TenantStore, ThreadId, TraceParent};
+use baton_core::{HandoffId, Rights, RunId, StoreError, TenantStore, ThreadId, TraceParent};
 use baton_engine::{Agents, Engine, Overrides, RunCaller, RunHandle, RunRequest, RunTask};
 use baton_server::stream::follow::{Follow, Of};
 use uuid::Uuid;
@@ -42,10 +42,19 @@ pub(super) struct Chat {
     pub(super) thread: ThreadId,
     /// The number of the last event that was shown, or need not be.
     pub(super) position: u64,
-    /// The person was just asked whether to go on with something.
-    pub(super) is_asked: bool,
+    /// What the person was asked to continue when the chat was opened, until the first message.
+    pub(super) offer: Option<ResumeOffer>,
     /// Requests that the person wants to decide later.
     pub(super) postponed: BTreeSet<Uuid>,
+}
+
+/// Unfinished work that the person was asked to continue.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ResumeOffer {
+    /// The newest of this conversation.
+    Here,
+    /// Of another conversation; it moves to this one.
+    Elsewhere(HandoffId),
 }
 
 /// Whether the conversation goes on.
@@ -65,9 +74,9 @@ impl Chat {
         let store = engine.parts.store.tenant(&commands::tenant());
         let looks = Arc::new(Looks::of(agents));
         let screen = ChatScreen::open(Arc::clone(&looks));
-        let (thread, position, is_asked) = (ThreadId::random(), 0, false);
+        let (thread, position, offer) = (ThreadId::random(), 0, None);
         let postponed = BTreeSet::new();
-        Self { engine, store, looks, entry, screen, signals, trace, thread, position, is_asked, postponed }
+        Self { engine, store, looks, entry, screen, signals, trace, thread, position, offer, postponed }
     }
 
     pub(super) fn caller(&self) -> RunCaller {

@@ -15,7 +15,7 @@ fn begin(ada: &Person) -> Turn {
     assert_eq!(turn.phases(), ["connecting", "active"], "J2.2: it is handed over");
     assert_eq!(turn.sentences(), [CONNECTING, MODE], "J2.3");
     let creator = json!({
-        "id": "skill-creator", "display_name": "Skill Creation Assistant", "color": "orange", "exitable": true,
+        "id": "skill-creator", "display_name": "Skill Creation Assistant", "color": "orange", "exitable": true, "mode": MODE,
     });
     assert_eq!(turn.holder(), creator, "J2.3: who has the baton, and that they can be left");
     assert_eq!(turn.speakers(), ["Assistant", "Skill Creation Assistant"], "J2.4: they speak themselves");
@@ -44,6 +44,7 @@ fn progress(ada: &Person, begun: &Turn) -> Turn {
         assert_eq!(turn.states(), *states, "J2.5: after {key}");
         assert_eq!(turn.speakers(), ["Skill Creation Assistant"], "J2.4: {key}");
         assert_eq!(turn.holder()["exitable"], true, "J2.4: {key}");
+        assert_eq!(turn.holder()["mode"], MODE, "K7: {key}");
         last = turn.said();
     }
     assert!(last.contains("```markdown\n---\nname: slack-alert\n"), "J2.5: the draft is shown: {last}");
@@ -65,7 +66,7 @@ fn j2_a_skill_is_made_saved_and_active() {
         context["progress"],
         json!({
             "state": "gathering_requirements", "label": "Gathering requirements", "step": 1, "total": 5,
-            "answered": 1, "questions": 6,
+            "answered": 1, "questions": 6, "mode": MODE, "text": "Gathering requirements - 1/6 answers",
         }),
         "J2.5"
     );

@@ -25,6 +25,11 @@ const DETAILS: &str = "Only the decisions, five lines each. Call it Notion Summa
 const EXAMPLES: &str = "summarize my Notion pages";
 const SAVED: &str = "Great, your 'Notion Summary' skill is now active.";
 
+/// K7: the progress of a reply, which has the mode, too.
+fn at(progress: &str) -> String {
+    format!("{MODE} {progress}")
+}
+
 /// K7: who says what, in this order, with the mode in between.
 fn begins_in_order(turn: &Turn, announced: &str) {
     assert!(turn.is_well(), "{:?}", turn.events);
@@ -50,10 +55,14 @@ fn k_7_c_25_notion_example_word_for_word() {
         "{}",
         begun.said()
     );
-    assert_eq!(begun.progress(), "Gathering requirements 1/6", "K7");
+    assert_eq!(begun.progress(), at("Gathering requirements - 1/6 answers"), "K7");
     let second = ada.say(PAGES);
     assert!(second.is_well(), "{:?}", second.events);
-    assert_eq!(second.progress(), "Gathering requirements 3/6", "K7: progress accompanies the reply");
+    assert_eq!(
+        second.progress(),
+        at("Gathering requirements - 3/6 answers"),
+        "K7: progress accompanies the reply"
+    );
     assert_eq!(second.speakers(), ["Skill Creation Assistant"], "C-1");
     assert_eq!(asked(&second.said()), Some("name"), "{}", second.said());
     let values = &ada.get(&ada.path("/handoff"))["workflow_metadata"]["values"];
@@ -64,7 +73,7 @@ fn k_7_c_25_notion_example_word_for_word() {
     let name = ada.say("yes");
     assert!(name.said().contains("“yes” is not a name"), "C-25: {}", name.said());
     assert_eq!(asked(&name.said()), Some("name"), "C-25: it is asked again: {}", name.said());
-    assert_eq!(name.progress(), "Gathering requirements 3/6", "K7: no answer, no progress");
+    assert_eq!(name.progress(), at("Gathering requirements - 3/6 answers"), "K7: no answer, no progress");
 }
 
 /// A model that says what the example says, behind the wire of chat completions.
@@ -144,20 +153,20 @@ fn k_7_notion_example_word_for_word_with_a_model() {
     let begun = ada.say(WISH);
     begins_in_order(&begun, CONNECT);
     assert_eq!(begun.texts()[1].1, HI, "K7: then its first question");
-    assert_eq!(begun.progress(), "Gathering requirements 1/6", "K7");
+    assert_eq!(begun.progress(), at("Gathering requirements - 1/6 answers"), "K7");
     let second = ada.say(PAGES);
     assert_eq!(second.texts(), [("Skill Creation Assistant".to_owned(), GOT_IT.to_owned())], "C-1");
-    assert_eq!(second.progress(), "Gathering requirements 3/6", "K7");
+    assert_eq!(second.progress(), at("Gathering requirements - 3/6 answers"), "K7");
     let third = ada.say(DETAILS);
-    assert_eq!(third.progress(), "Defining triggers 4/6", "K7");
+    assert_eq!(third.progress(), at("Defining triggers - 4/6 answers"), "K7");
     let fourth = ada.say(EXAMPLES);
     assert_eq!(
         (fourth.states(), fourth.progress()),
-        (vec!["generating_skill", "testing"], "Testing 5/6".to_owned())
+        (vec!["generating_skill", "testing"], at("Testing - 5/6 answers"))
     );
     let done = ada.say("yes");
     assert!(done.said().ends_with(SAVED), "J2.7: {}", done.said());
-    assert_eq!(done.progress(), "Complete 5/6", "K7: the near misses were left out");
+    assert_eq!(done.progress(), at("Complete - 5/6 answers"), "K7: the near misses were left out");
     let written = skill(dir.path(), "default", "notion-summary").expect("it is saved");
     assert!(written.contains("Summarize only the decisions"), "{written}");
 }
@@ -189,32 +198,39 @@ fn talk(config: &str, said: &[Killed]) -> Vec<(String, String)> {
     ada.history()
 }
 
+/// What enters two states: the server dies in each of them.
+const TESTED: &[&str] = &["\"state\":\"generating_skill\"", "\"state\":\"testing\""];
+
 /// C-1: whenever the server dies, the conversation is the one that it would have been: each sentence once and in its order.
 #[test]
 fn k_7_notion_example_killed_in_each_state_with_a_model() {
-    let said: &[Killed] = &[
-        (WISH, MODE),
-        (PAGES, "Got "),
-        (DETAILS, "\"state\":\"defining_triggers\""),
-        (EXAMPLES, "\"state\":\"testing\""),
-        ("yes", "\"state\":\"complete\""),
-    ];
-    let history = talk_killed(&model(), said);
-    assert_eq!(history, talk(&model(), said));
-    assert_eq!(history[1], ("assistant".to_owned(), CONNECT.to_owned()), "K7: {history:?}");
+    for tested in TESTED {
+        let said: &[Killed] = &[
+            (WISH, MODE),
+            (PAGES, "Got "),
+            (DETAILS, "\"state\":\"defining_triggers\""),
+            (EXAMPLES, tested),
+            ("yes", "\"state\":\"complete\""),
+        ];
+        let history = talk_killed(&model(), said);
+        assert_eq!(history, talk(&model(), said), "{tested}");
+        assert_eq!(history[1], ("assistant".to_owned(), CONNECT.to_owned()), "K7: {history:?}");
+    }
 }
 
 #[test]
 fn k_7_notion_example_killed_in_each_state_without_a_model() {
-    let said: &[Killed] = &[
-        (WISH, MODE),
-        (PAGES, "\"answered\":3"),
-        ("Notion Summary", "\"state\":\"defining_triggers\""),
-        (EXAMPLES, "\"answered\":5"),
-        ("skip", "\"state\":\"testing\""),
-        ("yes", "\"state\":\"complete\""),
-    ];
-    let history = talk_killed("", said);
-    assert_eq!(history, talk("", said));
-    assert_eq!(history[1], ("assistant".to_owned(), ANNOUNCED.to_owned()), "K7: {history:?}");
+    for tested in TESTED {
+        let said: &[Killed] = &[
+            (WISH, MODE),
+            (PAGES, "\"answered\":3"),
+            ("Notion Summary", "\"state\":\"defining_triggers\""),
+            (EXAMPLES, "\"answered\":5"),
+            ("skip", tested),
+            ("yes", "\"state\":\"complete\""),
+        ];
+        let history = talk_killed("", said);
+        assert_eq!(history, talk("", said), "{tested}");
+        assert_eq!(history[1], ("assistant".to_owned(), ANNOUNCED.to_owned()), "K7: {history:?}");
+    }
 }

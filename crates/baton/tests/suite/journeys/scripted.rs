@@ -13,9 +13,9 @@ use super::{
 };
 use crate::served::Served;
 
-const FIRST: &str =
+pub(super) const FIRST: &str =
     "Do this: read the report, then write the alert. I want it as a message. Call it Slack Alarm.";
-const SECOND: &str =
+pub(super) const SECOND: &str =
     "Sorry, call it Slack Alert. People say alert the team on Slack. Not when they say summarize a channel.";
 
 #[test]

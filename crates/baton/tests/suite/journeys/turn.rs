@@ -85,11 +85,12 @@ impl Turn {
         states
     }
 
-    /// The progress that accompanies the reply: "Gathering requirements 3/6".
+    /// The progress that accompanies the reply, with the mode: "[Skill Creation Mode] Gathering requirements - 3/6 answers".
     pub(super) fn progress(&self) -> String {
         let told = self.of_name("activityType", "baton.progress").last().map(|event| &event["content"]);
         let told = told.unwrap_or_else(|| panic!("no progress: {:?}", self.events));
-        format!("{} {}/{}", told["label"].as_str().unwrap(), told["answered"], told["questions"])
+        let text = |field: &str| told[field].as_str().unwrap_or_else(|| panic!("no {field}: {told}"));
+        format!("{} {}", text("mode"), text("text"))
     }
 
     pub(super) fn statuses(&self) -> Vec<&str> {
