@@ -25,7 +25,7 @@ default = "local/m"
 [models.providers.local]
 base_url = "http://127.0.0.1:$(<"$project/port")/v1"
 [models.providers.local.models.m]
-assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }
+assists = { workflow_values = false, workflow_evidence = false, agent_tools = false, search_first = false }
 CONFIG
 }
 

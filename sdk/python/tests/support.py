@@ -104,7 +104,7 @@ def project(folder: Path, model: Model, extra: str = "", agents: Optional[Mappin
         '[agents]\nmain = "assistant"\n[models]\ndefault = "local/m"\n'
         f'[models.providers.local]\nbase_url = "{model.base_url}"\n'
         "[models.providers.local.models.m]\n"
-        "assists = { workflow_values = false, workflow_evidence = false, agent_tools = false }\n" + extra
+        "assists = { workflow_values = false, workflow_evidence = false, agent_tools = false, search_first = false }\n" + extra
     )
     return folder
 

@@ -36,7 +36,7 @@ export class Provider {
   get config(): string {
     const { port } = this.server?.address() as AddressInfo;
     // The script answers each message once, without the help that small models get.
-    const assists = '[models.providers.local.models.m]\nassists = { workflow_values = false, workflow_evidence = false, agent_tools = false }\n';
+    const assists = '[models.providers.local.models.m]\nassists = { workflow_values = false, workflow_evidence = false, agent_tools = false, search_first = false }\n';
     return `[models]\ndefault = "local/m"\n[models.providers.local]\nbase_url = "http://127.0.0.1:${port}/v1"\n${assists}`;
   }
 

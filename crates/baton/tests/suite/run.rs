@@ -18,7 +18,7 @@ pub(super) fn project(base_url: &str, head: &str) -> tempfile::TempDir {
     std::fs::write(dir.path().join("agents/a.md"), agent).unwrap();
     let config = format!(
         "[agents]\nmain = \"a\"\n[models]\ndefault = \"local/m\"\n[models.providers.local]\nbase_url = \"{base_url}\"\n\
-         [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false }}\n"
+         [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false, search_first = false }}\n"
     );
     std::fs::write(dir.path().join("baton.toml"), config).unwrap();
     dir

@@ -47,7 +47,7 @@ impl Model {
         let base_url = wire::serve(move |request| mind.answer(request));
         let config = format!(
             "[models]\ndefault = \"local/m\"\n[models.providers.local]\nbase_url = \"{base_url}\"\n\
-                     [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false }}\n"
+                     [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false, search_first = false }}\n"
         );
         Self { config, heard, hang, tools, stopped }
     }

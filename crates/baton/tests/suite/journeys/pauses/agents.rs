@@ -51,7 +51,7 @@ pub(super) fn project(dir: &Path, store: &str, base_url: &str) {
     let config = format!(
         "[agents]\nmain = \"assistant\"\n[store]\nurl = \"{store}\"\n[models]\ndefault = \"local/m\"\n\
          [models.providers.local]\nbase_url = \"{base_url}\"\n\
-         [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false }}\n[tools.shell]\nenabled = true\nsandbox = \"off\"\n"
+         [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false, search_first = false }}\n[tools.shell]\nenabled = true\nsandbox = \"off\"\n"
     );
     std::fs::write(dir.join("baton.toml"), config).unwrap();
 }
