@@ -88,10 +88,10 @@ struct CallAgentArguments {
     reason: Option<String>,
 }
 
-/// An agent that the model defines for one mission.
+/// An agent that the model defines for one mission: a custom one with a prompt, or the generic one with tools.
 #[derive(Debug, Deserialize)]
 struct AgentDefinition {
-    system_prompt: String,
+    system_prompt: Option<String>,
     #[serde(default)]
     tool_allowlist: Vec<String>,
 }
@@ -139,14 +139,14 @@ fn parameters(callable: &CallableAgents) -> Value {
                 "description": "Only when no specialist fits: a new agent for this task. Otherwise leave it out.",
                 "properties": {
                     "system_prompt": {
-                        "type": "string", "minLength": 1, "description": "Who the new agent is and how it works."
+                        "type": "string", "minLength": 1,
+                        "description": "Who the new agent is and how it works. Without it, a general agent does the task."
                     },
                     "tool_allowlist": {
                         "type": "array", "items": { "type": "string" },
                         "description": "Names of your own tools that it may use."
                     }
                 },
-                "required": ["system_prompt"],
                 "additionalProperties": false
             },
             "reason": { "type": "string", "description": "Why another agent does it, in one sentence." }
@@ -198,9 +198,13 @@ impl EngineTool for CallAgent {
 
     fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
         let mission = arguments.get("mission")?.as_str()?;
-        let made_up = arguments.get("agent_definition").map(|_| targets::CUSTOM);
+        let definition = arguments.get("agent_definition");
+        let defined = definition.map(|definition| match definition.get("system_prompt") {
+            Some(_) => targets::CUSTOM,
+            None => targets::GENERIC,
+        });
         let specialist = arguments.get("specialist").and_then(Value::as_str);
-        let who = made_up.or(specialist).unwrap_or(targets::GENERIC);
+        let who = defined.or(specialist).unwrap_or(targets::GENERIC);
         Some(preview(TOOL_NAME, who, mission))
     }
 
