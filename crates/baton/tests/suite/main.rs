@@ -12,6 +12,7 @@ mod contention;
 mod crash;
 mod documents;
 mod examples;
+mod files;
 mod fixtures;
 mod hostile_files;
 mod interop;
