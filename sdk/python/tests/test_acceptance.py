@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import threading
 import time
@@ -141,7 +143,7 @@ def test_d15_the_user_knows_what_happens_where_it_is_and_how_to_leave(demo: Serv
                 stages = [event.progress for event in events if isinstance(event, baton.ProgressChanged)]
                 stage = thread.info().progress
                 assert stage is not None and 1 <= stage.step <= stage.total == 5, answer
-                assert stages[-1:] in ([stage], []) and (stages or answer), "the first reply says its stage"
+                assert stages and stages[-1] == stage, f"every reply says its stage: {answer}"
                 active = [event for event in events if isinstance(event, baton.ActiveAgentChanged)]
                 assert active and active[-1].exitable and active[-1].active_agent == "skill-creator", answer
             with thread.stream("cancel") as stream:
@@ -216,18 +218,37 @@ def test_c_29_a_debugging_session_is_a_second_use_of_handoffs(demo: Server) -> N
         held = thread.handoff.show()
         assert (held.target_agent_id, held.display_name) == ("debugger", "Debugging Assistant")
         assert held.progress is not None and held.progress.state == "describing_problem"
+        stages = []
         for text in (
             "It exits with 'out of memory'",
             "It should stay up",
             "billing 1.4 on Linux",
             "the cache was enlarged",
+            "send it 1000 orders",
+            "always",
+            "the cache has no limit",
+            "limit the cache to 100 MB",
+            "no",
+            "the sessions are in the cache too",
+            "keep the sessions in the database",
         ):
             thread.send(text)
-        later = thread.handoff.show()
-        assert later.progress is not None and later.progress.step == 2, later
-        assert "out of memory" in json.dumps(later.workflow_metadata)
-        assert thread.handoff.exit().completion_status == "cancelled"
-        assert [left.agent for left in thread.info().resumable_handoffs] == ["debugger"]
+            progress = thread.handoff.show().progress
+            assert progress is not None and progress.total == 5
+            stages.append(progress.state)
+        expected = ["describing_problem"] * 3 + ["reproducing"] * 2 + ["finding_cause", "fixing", "fixing"]
+        # The same steps fail once more, so another cause is looked for.
+        assert stages == [*expected, "finding_cause", "fixing", "fixing"], stages
+        assert "out of memory" in json.dumps(thread.handoff.show().workflow_metadata)
+        with thread.stream("yes") as stream:
+            events = list(stream)
+        phases = [event.phase for event in events if isinstance(event, baton.HandoffChanged)]
+        assert phases == ["returning", "completed"], phases
+        done = [event.progress for event in events if isinstance(event, baton.ProgressChanged)]
+        assert [(progress.state, progress.step) for progress in done][-1:] == [("complete", 5)]
+        context = thread.info()
+        assert (context.is_handoff_active, context.current_active_agent) == (False, "assistant")
+        assert thread.handoff.list()[-1].state == "completed" and context.resumable_handoffs == []
 
 
 def test_g15_the_event_log_is_jsonl_with_every_pass(start: Callable[..., Site]) -> None:
@@ -407,8 +428,18 @@ def test_i12_the_phases_of_the_plan_work_together(start: Callable[..., Site]) ->
 def test_h12_coverage_scenarios_and_guide_are_gates() -> None:
     """H12, I10: `make coverage` fails below 90 % of lines; there are ten and more journeys; every page of the guide is in its index."""
     root = GUIDES.parent
-    assert "COVERAGE ?= 90" in (root / "Makefile").read_text()
-    assert "--fail-under-lines $(COVERAGE)" in (root / "Makefile").read_text()
+    # What make executes: the last command fails below the goal, and nothing takes its exit code away.
+    makeflags = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "COVERAGE")}
+    recipe = subprocess.run(["make", "-n", "coverage"], cwd=root, env=makeflags, check=True, capture_output=True, text=True)
+    *_, tests, _, report = recipe.stdout.splitlines()
+    assert "nextest --workspace" in tests and "--no-report" in tests
+    goal = re.search(r"llvm-cov report .*--fail-under-lines (\d+)", report)
+    assert goal and int(goal[1]) >= 90 and "||" not in report, report
+    rule = (root / "Makefile").read_text().partition("\ncoverage:")[2].partition("\n\n")[0]
+    assert not re.search(r"^\t-", rule, re.MULTILINE), "make ignores no failure"
+    # The goal is not reached by leaving code out: only tests, measurements and their tools are.
+    left_out = re.search(r"--ignore-filename-regex '(.*?)'", report)
+    assert left_out and left_out[1] == "/(tests|bench|smoke)/"
     journeys = "".join(path.read_text() for path in (root / "crates/baton/tests/suite/journeys").rglob("*.rs"))
     assert journeys.count("#[test]") >= 10
     index = (GUIDES / "README.md").read_text()
