@@ -54,7 +54,7 @@ test('a file is attached, sent and downloaded', async ({ page, start }) => {
 
 // D8: an image that a tool reads is shown with the answer while it arrives and after a reload, and can be saved.
 test('an image of a tool is shown with the answer and downloaded', async ({ page, startScripted }) => {
-  const { baton } = await startScripted({ model: ({ isTool }) => (isTool ? { text: 'Here is the chart.' } : { call: ['read_file', { path: 'chart.png' }] }) });
+  const { baton } = await startScripted({ model: ({ last }) => (last.includes('chart.png is an image') ? { text: 'Here is the chart.' } : { call: ['read_file', { path: 'chart.png' }] }) });
   const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   baton.project.write('chart.png', Buffer.from(pixel, 'base64'));
   const chat = await new Chat(page).open(baton.url);
