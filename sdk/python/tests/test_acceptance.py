@@ -506,3 +506,74 @@ def test_g21_passing_the_baton_costs_less_than_100_ms(start: Callable[..., Site]
         assert client.thread().send("What do I owe?").agent == "billing"
     overheads = [arrived - replied for replied, arrived in zip(site.model.replied[0::2], site.model.arrived[1::2])]
     assert len(overheads) == 20 and 0 <= min(overheads) < 0.1, overheads
+
+
+def test_g13_results_are_combined_and_the_chain_is_built(start: Callable[..., Site]) -> None:
+    """G13: over two transfers, the last agent gets the results of the ones before together, each once and in order, and the chain in the
+    session document and in the API has both transfers."""
+    found = {"assistant": "The customer is Ada.", "billing": "She owes 5.", "refunds": "The 5 are refunded."}
+    following = {"assistant": "billing", "billing": "refunds"}
+
+    def script(agent: str, messages: List[Dict[str, Any]]) -> Sequence[Piece]:
+        if agent not in following:
+            return [found[agent]]
+        target = following[agent]
+        return [found[agent], {"tool": f"transfer_to_{target}", "arguments": {"reason": f"It needs {target}"}}]
+
+    agents = {"assistant": "collaborations: [billing]", "billing": "collaborations: [refunds]", "refunds": ""}
+    site = start(script, agents=agents)
+    thread = site.client().thread()
+    answer = thread.send("Refund my bill")
+    assert answer.agent == "refunds"
+    last = json.dumps(site.model.requests[-1]["messages"])
+    assert all(last.count(text) == 1 for text in (found["assistant"], found["billing"], "Refund my bill")), last
+    assert last.index(found["assistant"]) < last.index(found["billing"])
+    command = [BINARY, "threads", "show", thread.id, "--session"]
+    printed = subprocess.run(command, cwd=site.server.folder, check=True, capture_output=True, text=True).stdout
+    document = json.loads(printed)
+    assert document["context"] == {"original_query": "Refund my bill", "previous_work": found["refunds"]}
+    shown = httpx.get(f"{site.server.url}/api/v1/threads/{thread.id}").json()
+    for chain in (document["handoff_chain"], shown["handoff_chain"]):
+        assert [(one["from"], one["to"], one["reason"], one["outcome"]) for one in chain] == [
+            ("assistant", "billing", "It needs billing", "completed"),
+            ("billing", "refunds", "It needs refunds", "completed"),
+        ]
+
+
+def test_h7_a14_nothing_that_was_said_is_lost(start: Callable[..., Site]) -> None:
+    """H7, A14: over a transfer, a handoff, a crash of the server and the way back, every text of the person and of the agents is in the
+    history once and in order, and the main agent's model gets all of it."""
+
+    def number(messages: List[Dict[str, Any]]) -> str:
+        return re.findall(r"number \d+", json.dumps(messages))[-1]
+
+    def script(agent: str, messages: List[Dict[str, Any]]) -> Sequence[Piece]:
+        if agent == "assistant" and number(messages) == "number 2":
+            return [{"tool": "transfer_to_billing", "arguments": {"reason": "It is about a bill"}}]
+        return [f"{agent} has read {number(messages)}."]
+
+    agents = {
+        "assistant": "collaborations: [billing]",
+        "billing": "",
+        "taker": "accepts_handoff: { triggers: [take it] }",
+    }
+    site = start(script, agents=agents)
+    thread = site.client(retries=60).thread()
+    speakers = ["assistant", "billing", "assistant", "taker", "taker", "assistant"]
+    for at, speaker in enumerate(speakers, 1):
+        if at == 4:
+            started = thread.handoff.start("taker", "it should")
+            assert started.run_id is not None
+            with site.client().runs.events(started.run_id) as stream:
+                stream.wait()
+        if at == 5:
+            site.server.crash()
+        if at == 6:
+            thread.handoff.exit()
+        assert thread.send(f"This is number {at}").agent == speaker
+    said = [text for at, speaker in enumerate(speakers, 1) for text in (f"This is number {at}", f"{speaker} has read number {at}.")]
+    history = [message.text for message in thread.messages()]
+    assert [text for text in history if text in said] == said, history
+    prompt = json.dumps(site.model.requests[-1]["messages"])
+    places = [prompt.find(text) for text in said[:-1]]
+    assert -1 not in places and places == sorted(places), prompt

@@ -25,7 +25,7 @@ const DETAILS: &str = "Only the decisions, five lines each. Call it Notion Summa
 const EXAMPLES: &str = "summarize my Notion pages";
 const SAVED: &str = "Great, your 'Notion Summary' skill is now active.";
 
-/// K7: who says what, in this order, with the mode in between.
+/// K7, C-20: who says what, in this order, with the mode in between, so that no change of speaker comes without a word.
 fn begins_in_order(turn: &Turn, announced: &str) {
     assert!(turn.is_well(), "{:?}", turn.events);
     let texts = turn.texts();
@@ -47,7 +47,7 @@ fn k_7_c_25_notion_example_word_for_word() {
     begins_in_order(&begun, ANNOUNCED);
     assert!(
         begun.said().contains("I'm here to help you create a skill that summarizes Notion pages."),
-        "{}",
+        "C-20: it knows what was said to the main agent: {}",
         begun.said()
     );
     assert_eq!(begun.progress(), "Gathering requirements 1/6", "K7");
