@@ -79,3 +79,23 @@ fn d8_chat_shows_the_files_of_each_answer() {
     assert_eq!(addresses.len(), 2, "{}", ran.stderr);
     assert_ne!(addresses[0], addresses[1]);
 }
+
+/// D8: an image that a program of `python` writes is in the work folder, and a part of the answer once `read_file` reads it.
+#[test]
+fn d8_image_that_python_writes_is_shown_by_reading_it() {
+    let draw = r#"{"code": "open('chart.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + bytes(range(256)))"}"#;
+    let provider = Provider::start(vec![
+        Reply::Call { tool: "python", arguments: draw },
+        READS_CHART,
+        Reply::Text(&["Here is the chart."]),
+    ]);
+    let dir = project(&provider.base_url, "tools: [python, read_file]");
+    let config = dir.path().join("baton.toml");
+    let python = "[approvals]\nask_at = \"never\"\n[tools.python]\nenabled = true\ninterpreter = \"/usr/bin/python3\"\n";
+    std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + python).unwrap();
+    let ran = piped(dir.path(), &["run", "Draw a chart"], "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Here is the chart.\n"), "{}", ran.stderr);
+    provider.finish();
+    assert!(ran.stderr.contains("file: chart.png (image/png, 264 bytes) "), "{}", ran.stderr);
+    assert_eq!(std::fs::metadata(dir.path().join("chart.png")).unwrap().len(), 264);
+}
