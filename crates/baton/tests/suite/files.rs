@@ -80,22 +80,22 @@ fn d8_chat_shows_the_files_of_each_answer() {
     assert_ne!(addresses[0], addresses[1]);
 }
 
-/// D8: an image that a program of `python` writes is in the work folder, and a part of the answer once `read_file` reads it.
+/// D8: a file that a program of `python` leaves in `attachments`, in its sandbox, is a part of the answer.
 #[test]
-fn d8_image_that_python_writes_is_shown_by_reading_it() {
-    let draw = r#"{"code": "open('chart.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + bytes(range(256)))"}"#;
+fn d8_files_that_python_attaches_are_parts_of_the_answer() {
+    let draw = r#"{"code": "import os; os.mkdir('attachments'); open('attachments/chart.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + bytes(range(256)))"}"#;
     let provider = Provider::start(vec![
         Reply::Call { tool: "python", arguments: draw },
-        READS_CHART,
         Reply::Text(&["Here is the chart."]),
     ]);
-    let dir = project(&provider.base_url, "tools: [python, read_file]");
+    let dir = project(&provider.base_url, "tools: [python]");
     let config = dir.path().join("baton.toml");
     let python = "[approvals]\nask_at = \"never\"\n[tools.python]\nenabled = true\ninterpreter = \"/usr/bin/python3\"\n";
     std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + python).unwrap();
     let ran = piped(dir.path(), &["run", "Draw a chart"], "");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "Here is the chart.\n"), "{}", ran.stderr);
-    provider.finish();
+    let asked = provider.finish();
     assert!(ran.stderr.contains("file: chart.png (image/png, 264 bytes) "), "{}", ran.stderr);
-    assert_eq!(std::fs::metadata(dir.path().join("chart.png")).unwrap().len(), 264);
+    let told = asked[1]["messages"].to_string();
+    assert!(told.contains("[image chart.png: image/png, 264 bytes] It is shown to the user"), "{told}");
 }
