@@ -367,7 +367,7 @@ impl DriftState {
             return choose(name);
         }
         self.is_served = self.draw() < rate(self.request, agent);
-        if !self.is_served && self.request % 2 == 0 {
+        if !self.is_served && self.request.is_multiple_of(2) {
             return ScriptedTurn::error(ModelErrorKind::InvalidRequest);
         }
         ScriptedTurn::text("Here.")
@@ -402,7 +402,7 @@ async fn g_23_replay_through_the_engine_has_less_than_half_the_regret() {
     let talk = Talk::new(setup).await;
     let (mut regret, mut of_first) = (0.0, 0.0);
     for request in 0..REPLAYED {
-        if request % 4 == 0 {
+        if request.is_multiple_of(4) {
             wait().await;
         }
         model.state.lock().unwrap().request = request;
