@@ -156,6 +156,11 @@ fn parameters(callable: &CallableAgents) -> Value {
     })
 }
 
+/// Whether the definition in a call is that of a custom agent.
+fn has_prompt(definition: &Value) -> bool {
+    definition.get("system_prompt").is_some()
+}
+
 /// A call as the person who approves it sees it. The mission is cut at 150 characters.
 fn preview(tool: &str, specialist: &str, mission: &str) -> ApprovalPreview {
     let fields = vec![field("tool", tool), field("specialist", specialist), field("mission", mission)];
@@ -190,19 +195,23 @@ impl EngineTool for CallAgent {
         if arguments.is_object() && mission.trim().is_empty() {
             return Err(ToolError::InvalidArguments("Missing required parameter: mission".to_owned()));
         }
-        match arguments.get("specialist").and_then(Value::as_str) {
-            Some(name) => self.callable.find(name).map(drop).map(|()| arguments),
-            None => Ok(arguments),
+        let Some(name) = arguments.get("specialist").and_then(Value::as_str) else { return Ok(arguments) };
+        let agent = self.callable.find(name)?;
+        let definition = arguments.get("agent_definition");
+        if definition.is_some_and(|definition| !has_prompt(definition)) {
+            return Err(ToolError::InvalidArguments(format!(
+                "`{}` has tools of its own; leave out `agent_definition`, or `specialist` for a general agent with these tools",
+                agent.name
+            )));
         }
+        Ok(arguments)
     }
 
     fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
         let mission = arguments.get("mission")?.as_str()?;
         let definition = arguments.get("agent_definition");
-        let defined = definition.map(|definition| match definition.get("system_prompt") {
-            Some(_) => targets::CUSTOM,
-            None => targets::GENERIC,
-        });
+        let defined = definition
+            .map(|definition| if has_prompt(definition) { targets::CUSTOM } else { targets::GENERIC });
         let specialist = arguments.get("specialist").and_then(Value::as_str);
         let who = defined.or(specialist).unwrap_or(targets::GENERIC);
         Some(preview(TOOL_NAME, who, mission))

@@ -490,7 +490,11 @@ async fn f8_invalid_arguments_are_reported_and_nothing_runs() {
             "there is no agent `wiki` that you may call; choose from b, c",
         ),
         (json!({"mission": "x", "planning_strategy": "magic"}), "/planning_strategy"),
-        (json!({"mission": "x", "agent_definition": {"tool_allowlist": ["look"]}}), "system_prompt"),
+        (json!({"mission": "x", "agent_definition": {"tools": ["look"]}}), "/agent_definition"),
+        (
+            json!({"mission": "x", "specialist": "b", "agent_definition": {"tool_allowlist": ["look"]}}),
+            "`b` has tools of its own; leave out `agent_definition`, or `specialist` for a general agent with these tools",
+        ),
     ] {
         let model = calls(&arguments);
         let ran = two(&model).run().await;
