@@ -361,8 +361,9 @@ async fn d8_files_of_an_answer_reach_an_open_websocket() {
     let files = |frames: &[Frame]| -> Vec<Frame> {
         frames.iter().filter(|frame| frame.event["activityType"] == "baton.files").cloned().collect()
     };
-    let [announced] = &files(&heard)[..] else { panic!("one event was expected: {heard:?}") };
-    assert_eq!([announced.clone()], files(&sent)[..], "the same event with the same id");
+    let announced = files(&heard);
+    assert_eq!(announced, files(&sent), "the same event with the same id");
+    let [announced] = &announced[..] else { panic!("one event was expected: {heard:?}") };
     let parts = announced.event["content"]["parts"].as_array().unwrap();
     let names: Vec<&Value> = parts.iter().map(|part| &part["name"]).collect();
     assert_eq!(names, ["chart.png", "page.png"]);
