@@ -44,11 +44,14 @@ SCRIPT = re.compile(
     r"((?:^[ \t]*(?://|/?\*)[^\n]*\n)*)^[ \t]*(?:test|it)(?:\.\w+(?:\([^)]*\))?)*\(\s*(['\"`])(.*?)\2", re.MULTILINE
 )
 PYTHON = re.compile(r"^(?:async )?def (test_\w+)\([^)]*\)[^:]*:\n(?:\s+\"\"\"(.*?)\"\"\")?", re.MULTILINE | re.DOTALL)
-COMMENT = re.compile(r"^[ \t]*(?://|#) ((?:[A-KX]-?\d+)[^\n]*(?:\n[ \t]*(?://|#) [^\n]*)*)", re.MULTILINE)
-MESSAGE = re.compile(r"\"((?:[A-KX]-?\d+[\d.a-d]*)(?:(?:, | to |–)[A-KX]-?[\d.]+)*(?::[^\"]*)?)\"")
 CALLED = re.compile(r"\b(\w+)\(")
 FUNCTION = re.compile(r"((?:^///[^\n]*\n)*)(?:^#\[[^\n]*\]\n)*^(?:pub(?:\(\w+\))? )?(?:async )?fn (\w+)", re.MULTILINE)
 IDS = r"[A-KX]-?\d+[\d.a-d]*(?:(?:\s?–\s?| to )[A-KX]?-?[\d.]+)?"
+LISTED = rf"{IDS}(?:(?:, | and ){IDS})*"
+# "// J3.5: then one answer", or the ids alone in a line.
+COMMENT = re.compile(rf"^[ \t]*(?://|#) ({LISTED}(?::[^\n]*)?(?:\n[ \t]*(?://|#) [^\n]*)*)$", re.MULTILINE)
+# `"J1.1: {said}"`. Without words only as the last argument, because a text such as "A2" may as well name a cell.
+MESSAGE = re.compile(rf"\"({LISTED}:[^\"]*)\"|(?:,\s*|\.expect\()\"({LISTED})\",?\s*\)[;.]")
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ def body_of(text: str, found: re.Match[str]) -> str:
 
 def marked(body: str) -> tuple[str, ...]:
     """The comments and messages that begin with an id."""
-    return tuple(words(one) for one in COMMENT.findall(body)) + tuple(MESSAGE.findall(body))
+    messages = (text or ids for text, ids in MESSAGE.findall(body))
+    return (*(words(one) for one in COMMENT.findall(body)), *messages)
 
 
 def inside(text: str, found: re.Match[str]) -> tuple[str, ...]:

@@ -52,6 +52,28 @@ test('a file is attached, sent and downloaded', async ({ page, start }) => {
   expect((await download).suggestedFilename()).toBe('report.txt');
 });
 
+// D8: an image that a tool reads is shown with the answer while it arrives and after a reload, and can be saved.
+test('an image of a tool is shown with the answer and downloaded', async ({ page, startScripted }) => {
+  const { baton } = await startScripted({ model: ({ last }) => (last.includes('chart.png is an image') ? { text: 'Here is the chart.' } : { call: ['read_file', { path: 'chart.png' }] }) });
+  const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  baton.project.write('chart.png', Buffer.from(pixel, 'base64'));
+  const chat = await new Chat(page).open(baton.url);
+  await chat.message.pressSequentially('@kno');
+  await expect(page.getByRole('option', { name: /Knowledge/ })).toBeVisible();
+  await page.keyboard.press('Enter');
+  await chat.message.pressSequentially('Show me the chart');
+  await page.keyboard.press('Enter');
+  const answer = await chat.answer('Knowledge', 'Here is the chart.');
+  const image = answer.getByRole('img', { name: 'chart.png' });
+  for (const when of ['with the answer', 'after a reload']) {
+    await expect.poll(() => image.evaluate((element: HTMLImageElement) => element.naturalWidth), when).toBe(1);
+    await page.reload();
+  }
+  const download = page.waitForEvent('download');
+  await answer.getByRole('button', { name: 'Download chart.png' }).click();
+  expect((await download).suggestedFilename()).toBe('chart.png');
+});
+
 test('an agent is asked by its name, with the keyboard', async ({ page, start }) => {
   const baton = await start();
   const chat = await new Chat(page).open(baton.url);

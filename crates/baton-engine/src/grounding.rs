@@ -164,6 +164,14 @@ fn search_tool(toolset: &Toolset, question: &str) -> Option<String> {
     toolset.search_tool().map(str::to_owned).filter(|_| !question.trim().is_empty())
 }
 
+/// The question once more, after what the first search found: a small model answers what it has read last.
+pub(crate) fn question_after_search(question: &str) -> String {
+    let question: String = question.trim().chars().take(MAX_QUERY).collect();
+    format!(
+        "\n\nThe question is: {question}\nAnswer it from the passages above. If no passage answers it, say so."
+    )
+}
+
 /// A call that the engine makes in place of the model.
 fn search_call(note: &Scope, name: String, question: &str) -> ToolCall {
     let query: String = question.trim().chars().take(MAX_QUERY).collect();

@@ -15,7 +15,7 @@ use crate::bounds::LimitKind;
 use crate::budget::Budget;
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
-use crate::grounding::{EvidenceCheck, EvidenceRequest};
+use crate::grounding::{self, EvidenceCheck, EvidenceRequest};
 use crate::guard::{self, GuardSide, Violation};
 use crate::guardrails;
 use crate::input::Input;
@@ -419,7 +419,11 @@ impl<'a> Session<'a> {
         let Some(call) = call else { return Ok(()) };
         self.conversation
             .push(ChatMessage::Assistant(Reply { calls: vec![call.clone()], ..Reply::default() }));
-        self.call(&[call], None).await
+        self.call(&[call], None).await?;
+        if !self.evidence.requires_tool() {
+            self.conversation.add_to_result(&grounding::question_after_search(&self.question));
+        }
+        Ok(())
     }
 
     /// Asks the model again if its newest turn answered without evidence although the agent's file requires it.

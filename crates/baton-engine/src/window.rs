@@ -130,6 +130,17 @@ impl Conversation {
         self.push(ChatMessage::Assistant(reply));
     }
 
+    /// Adds text to the newest message if it is the result of a tool.
+    pub fn add_to_result(&mut self, text: &str) {
+        if let Some(newest @ ChatMessage::Tool(_)) = self.messages.last_mut() {
+            let before = estimate::message(newest);
+            if let ChatMessage::Tool(result) = newest {
+                result.content = format!("{}{text}", result.content).into();
+            }
+            self.tokens = self.tokens - before + estimate::message(newest);
+        }
+    }
+
     pub fn messages(&self) -> Messages<'_> {
         Messages::new(&self.history[self.passed_over..], &self.messages)
     }

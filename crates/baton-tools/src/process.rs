@@ -6,15 +6,17 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::{CallContext, HumanDuration, ToolError};
+use baton_core::{CallContext, HumanDuration, ToolError, ToolOutput};
 use baton_sandbox::{Launcher, Limits, Sandbox};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, Command};
 
+pub(crate) mod attachments;
 mod configuration;
 mod group;
 mod output;
 
+use attachments::Attachments;
 use configuration::AbsentConfiguration;
 use group::ProcessGroup;
 use output::{ProcessOutput, ProcessPipes};
@@ -73,12 +75,13 @@ pub(crate) struct Program {
     pub(crate) input: Option<Vec<u8>>,
 }
 
-/// Runs a program within the time limit and returns its exit code and output. Dropping the future ends the whole group.
+/// Runs a program within the time limit and returns its exit code, its output and the files that it attached. Dropping the future ends
+/// the whole group.
 pub(crate) async fn run(
     program: Program,
     settings: &ProcessSettings,
     context: &Arc<CallContext>,
-) -> Result<String, ToolError> {
+) -> Result<ToolOutput, ToolError> {
     let limit = settings.timeout;
     let ended = tokio::time::timeout(limit.get(), run_to_end(program, settings, context)).await;
     ended.map_err(|_| ToolError::Timeout(limit))?
@@ -88,8 +91,9 @@ async fn run_to_end(
     mut program: Program,
     settings: &ProcessSettings,
     context: &Arc<CallContext>,
-) -> Result<String, ToolError> {
+) -> Result<ToolOutput, ToolError> {
     let failed = |error: std::io::Error| ToolError::Execution(format!("the command could not run: {error}"));
+    let attachments = Attachments::before(settings, context).await?;
     // Declared before the child, so that it is dropped after all processes were ended.
     let mut absent = AbsentConfiguration::of(settings, context);
     let input = program.input.take();
@@ -119,7 +123,8 @@ async fn run_to_end(
         }
     };
     let _ = tokio::time::timeout(GRACE, rest).await;
-    Ok(output.shown(status) + &notes.concat())
+    let (files, note) = attachments.after().await?;
+    Ok(ToolOutput { files, ..ToolOutput::from(output.shown(status) + &notes.concat() + &note) })
 }
 
 /// Writes the input and closes the pipe. A program that does not read all of it is not an error.

@@ -54,8 +54,9 @@ impl Python {
             description: format!(
                 "Runs Python in the work folder and returns the exit code and the output: print what you want to know. Give \
                  either `code` or the `path` of a file. Every call is a new process, so nothing but files is kept. There is no \
-                 input and no terminal. It ends after {}.",
-                settings.process.timeout
+                 input and no terminal. It ends after {}. {}",
+                settings.process.timeout,
+                process::attachments::NOTE
             ),
             parameters: object(
                 json!({
@@ -87,7 +88,7 @@ impl Tool for Python {
         Box::pin(async move {
             let wanted: PythonArguments = arguments(input)?;
             let program = program(wanted, &settings, &context).await?;
-            Ok(process::run(program, &settings.process, &context).await?.into())
+            process::run(program, &settings.process, &context).await
         })
     }
 }

@@ -28,8 +28,9 @@ impl Shell {
             description: format!(
                 "Runs a command with `sh -c` in the work folder and returns its exit code and output, stdout and stderr in \
                  the order they came. There is no input and no terminal. Commands end after {}, and everything they left \
-                 in the background ends with them.",
-                settings.timeout
+                 in the background ends with them. {}",
+                settings.timeout,
+                process::attachments::NOTE
             ),
             parameters: object(
                 json!({
@@ -60,7 +61,7 @@ impl Tool for Shell {
             let ShellArguments { command } = arguments(input)?;
             let arguments = vec!["-c".into(), command.into()];
             let program = Program { path: "sh".to_owned(), arguments, input: None };
-            Ok(process::run(program, &settings, &context).await?.into())
+            process::run(program, &settings, &context).await
         })
     }
 }

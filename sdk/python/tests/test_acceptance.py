@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import threading
 import time
@@ -141,7 +143,7 @@ def test_d15_the_user_knows_what_happens_where_it_is_and_how_to_leave(demo: Serv
                 stages = [event.progress for event in events if isinstance(event, baton.ProgressChanged)]
                 stage = thread.info().progress
                 assert stage is not None and 1 <= stage.step <= stage.total == 5, answer
-                assert stages[-1:] in ([stage], []) and (stages or answer), "the first reply says its stage"
+                assert stages and stages[-1] == stage, f"every reply says its stage: {answer}"
                 active = [event for event in events if isinstance(event, baton.ActiveAgentChanged)]
                 assert active and active[-1].exitable and active[-1].active_agent == "skill-creator", answer
                 assert active[-1].mode == "[Skill Creation Mode]" and stage.mode == active[-1].mode, answer
@@ -218,18 +220,37 @@ def test_c_29_a_debugging_session_is_a_second_use_of_handoffs(demo: Server) -> N
         held = thread.handoff.show()
         assert (held.target_agent_id, held.display_name) == ("debugger", "Debugging Assistant")
         assert held.progress is not None and held.progress.state == "describing_problem"
+        stages = []
         for text in (
             "It exits with 'out of memory'",
             "It should stay up",
             "billing 1.4 on Linux",
             "the cache was enlarged",
+            "send it 1000 orders",
+            "always",
+            "the cache has no limit",
+            "limit the cache to 100 MB",
+            "no",
+            "the sessions are in the cache too",
+            "keep the sessions in the database",
         ):
             thread.send(text)
-        later = thread.handoff.show()
-        assert later.progress is not None and later.progress.step == 2, later
-        assert "out of memory" in json.dumps(later.workflow_metadata)
-        assert thread.handoff.exit().completion_status == "cancelled"
-        assert [left.agent for left in thread.info().resumable_handoffs] == ["debugger"]
+            progress = thread.handoff.show().progress
+            assert progress is not None and progress.total == 5
+            stages.append(progress.state)
+        expected = ["describing_problem"] * 3 + ["reproducing"] * 2 + ["finding_cause", "fixing", "fixing"]
+        # The same steps fail once more, so another cause is looked for.
+        assert stages == [*expected, "finding_cause", "fixing", "fixing"], stages
+        assert "out of memory" in json.dumps(thread.handoff.show().workflow_metadata)
+        with thread.stream("yes") as stream:
+            events = list(stream)
+        phases = [event.phase for event in events if isinstance(event, baton.HandoffChanged)]
+        assert phases == ["returning", "completed"], phases
+        done = [event.progress for event in events if isinstance(event, baton.ProgressChanged)]
+        assert [(progress.state, progress.step) for progress in done][-1:] == [("complete", 5)]
+        context = thread.info()
+        assert (context.is_handoff_active, context.current_active_agent) == (False, "assistant")
+        assert thread.handoff.list()[-1].state == "completed" and context.resumable_handoffs == []
 
 
 def test_g15_the_event_log_is_jsonl_with_every_pass(start: Callable[..., Site]) -> None:
@@ -409,8 +430,18 @@ def test_i12_the_phases_of_the_plan_work_together(start: Callable[..., Site]) ->
 def test_h12_coverage_scenarios_and_guide_are_gates() -> None:
     """H12, I10: `make coverage` fails below 90 % of lines; there are ten and more journeys; every page of the guide is in its index."""
     root = GUIDES.parent
-    assert "COVERAGE ?= 90" in (root / "Makefile").read_text()
-    assert "--fail-under-lines $(COVERAGE)" in (root / "Makefile").read_text()
+    # What make executes: the last command fails below the goal, and nothing takes its exit code away.
+    makeflags = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "COVERAGE")}
+    recipe = subprocess.run(["make", "-n", "coverage"], cwd=root, env=makeflags, check=True, capture_output=True, text=True)
+    *_, tests, _, report = recipe.stdout.splitlines()
+    assert "nextest --workspace" in tests and "--no-report" in tests
+    goal = re.search(r"llvm-cov report .*--fail-under-lines (\d+)", report)
+    assert goal and int(goal[1]) >= 90 and "||" not in report, report
+    rule = (root / "Makefile").read_text().partition("\ncoverage:")[2].partition("\n\n")[0]
+    assert not re.search(r"^\t-", rule, re.MULTILINE), "make ignores no failure"
+    # The goal is not reached by leaving code out: only tests, measurements and their tools are.
+    ignored = re.search(r"--ignore-filename-regex '(.*?)'", report)
+    assert ignored and ignored[1] == "/(tests|bench|smoke)/"
     journeys = "".join(path.read_text() for path in (root / "crates/baton/tests/suite/journeys").rglob("*.rs"))
     assert journeys.count("#[test]") >= 10
     index = (GUIDES / "README.md").read_text()
@@ -477,3 +508,75 @@ def test_g21_passing_the_baton_costs_less_than_100_ms(start: Callable[..., Site]
         assert client.thread().send("What do I owe?").agent == "billing"
     overheads = [arrived - replied for replied, arrived in zip(site.model.replied[0::2], site.model.arrived[1::2])]
     assert len(overheads) == 20 and 0 <= min(overheads) < 0.1, overheads
+
+
+def test_g13_results_are_combined_and_the_chain_is_built(start: Callable[..., Site]) -> None:
+    """G13: over two transfers, the last agent gets the results of the ones before together, each once and in order, and the chain in the
+    session document and in the API has both transfers."""
+    found = {"assistant": "The customer is Ada.", "billing": "She owes 5.", "refunds": "The 5 are refunded."}
+    following = {"assistant": "billing", "billing": "refunds"}
+
+    def script(agent: str, messages: List[Dict[str, Any]]) -> Sequence[Piece]:
+        if agent not in following:
+            return [found[agent]]
+        target = following[agent]
+        return [found[agent], {"tool": f"transfer_to_{target}", "arguments": {"reason": f"It needs {target}"}}]
+
+    agents = {"assistant": "collaborations: [billing]", "billing": "collaborations: [refunds]", "refunds": ""}
+    site = start(script, agents=agents)
+    thread = site.client().thread()
+    answer = thread.send("Refund my bill")
+    assert answer.agent == "refunds"
+    last = json.dumps(site.model.requests[-1]["messages"])
+    assert all(last.count(text) == 1 for text in (found["assistant"], found["billing"], "Refund my bill")), last
+    assert last.index(found["assistant"]) < last.index(found["billing"])
+    command = [BINARY, "threads", "show", thread.id, "--session"]
+    printed = subprocess.run(command, cwd=site.server.folder, check=True, capture_output=True, text=True).stdout
+    document = json.loads(printed)
+    assert document["context"] == {"original_query": "Refund my bill", "previous_work": found["refunds"]}
+    shown = httpx.get(f"{site.server.url}/api/v1/threads/{thread.id}").json()
+    for chain in (document["handoff_chain"], shown["handoff_chain"]):
+        assert [(one["from"], one["to"], one["reason"], one["outcome"]) for one in chain] == [
+            ("assistant", "billing", "It needs billing", "completed"),
+            ("billing", "refunds", "It needs refunds", "completed"),
+        ]
+
+
+def test_h7_a14_nothing_that_was_said_is_lost(start: Callable[..., Site]) -> None:
+    """H7, A14: over a transfer, a handoff, a crash of the server and the way back, every text of the person and of the agents is in the
+    history once and in order, and the main agent's model gets all of it."""
+
+    def number(messages: List[Dict[str, Any]]) -> str:
+        found: List[str] = re.findall(r"number \d+", json.dumps(messages))
+        return found[-1]
+
+    def script(agent: str, messages: List[Dict[str, Any]]) -> Sequence[Piece]:
+        if agent == "assistant" and number(messages) == "number 2":
+            return [{"tool": "transfer_to_billing", "arguments": {"reason": "It is about a bill"}}]
+        return [f"{agent} has read {number(messages)}."]
+
+    agents = {
+        "assistant": "collaborations: [billing]",
+        "billing": "",
+        "taker": "accepts_handoff: { triggers: [take it] }",
+    }
+    site = start(script, agents=agents)
+    thread = site.client(retries=60).thread()
+    speakers = ["assistant", "billing", "assistant", "taker", "taker", "assistant"]
+    for at, speaker in enumerate(speakers, 1):
+        if at == 4:
+            started = thread.handoff.start("taker", "it should")
+            assert started.run_id is not None
+            with site.client().runs.events(started.run_id) as stream:
+                stream.wait()
+        if at == 5:
+            site.server.crash()
+        if at == 6:
+            thread.handoff.exit()
+        assert thread.send(f"This is number {at}").agent == speaker
+    said = [text for at, speaker in enumerate(speakers, 1) for text in (f"This is number {at}", f"{speaker} has read number {at}.")]
+    history = [message.text for message in thread.messages()]
+    assert [text for text in history if text in said] == said, history
+    prompt = json.dumps(site.model.requests[-1]["messages"])
+    places = [prompt.find(text) for text in said[:-1]]
+    assert -1 not in places and places == sorted(places), prompt

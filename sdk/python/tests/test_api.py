@@ -51,6 +51,42 @@ def test_k1_a_handoff_starts_shows_its_progress_ends_and_is_resumed(demo: Server
         assert past[-1].state == "completed" and past[-1].to == "skill-creator" and past[-1].from_ == "assistant"
 
 
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+def test_d8_a_file_of_an_answer_is_announced_kept_and_downloaded(start: Callable[..., Site]) -> None:
+    """D8: an image that a tool returns is a ``FilesAdded`` event, a part of the message and of the run, and ``download`` returns its bytes."""
+
+    def reads(agent: str, messages: List[Dict[str, Any]]) -> Sequence[Piece]:
+        if messages[-1]["role"] == "tool":
+            return ["Here is the chart."]
+        return [{"tool": "read_file", "arguments": {"path": "chart.png"}}]
+
+    site = start(reads, agents={"assistant": "tools: [read_file]"})
+    (site.server.folder / "chart.png").write_bytes(PNG)
+    client = site.client()
+    thread = client.thread()
+    with thread.stream("Show me the chart") as stream:
+        events = list(stream)
+    (added,) = [event for event in events if isinstance(event, baton.FilesAdded)]
+    (part,) = added.parts
+    assert (part["type"], part["name"], part["media_type"]) == ("image", "chart.png", "image/png")
+    assert thread.download(part) == PNG and thread.download(part["uri"]) == PNG
+    answer = thread.messages().data[-1]
+    assert answer.message_id == added.message_id and answer.parts[1:] == [part]
+    assert stream.run_id is not None and client.runs.get(stream.run_id).files == [part]
+    # The credential goes to this server only.
+    for elsewhere in ("https://example.com/api/v1/artifacts/1", {"type": "file", "uri": "//example.com/x"}):
+        with pytest.raises(ValueError):
+            thread.download(elsewhere)
+
+    async def asynchronously() -> bytes:
+        async with baton.AsyncClient(site.server.url) as other:
+            return await other.thread(thread.id).download(part)
+
+    assert asyncio.run(asynchronously()) == PNG
+
+
 def writes(agent: str, messages: List[Dict[str, Any]]) -> Sequence[Piece]:
     last = messages[-1]
     if last["role"] == "tool":

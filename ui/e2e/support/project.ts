@@ -17,9 +17,9 @@ export class Project {
     writeFileSync(join(this.dir, 'baton.toml'), config);
   }
 
-  write(path: string, text: string): void {
+  write(path: string, content: string | Buffer): void {
     mkdirSync(join(this.dir, path, '..'), { recursive: true });
-    writeFileSync(join(this.dir, path), text);
+    writeFileSync(join(this.dir, path), content);
   }
 
   read(path: string): string {

@@ -88,10 +88,10 @@ struct CallAgentArguments {
     reason: Option<String>,
 }
 
-/// An agent that the model defines for one mission.
+/// An agent that the model defines for one mission: a custom one with a prompt, or the generic one with tools.
 #[derive(Debug, Deserialize)]
 struct AgentDefinition {
-    system_prompt: String,
+    system_prompt: Option<String>,
     #[serde(default)]
     tool_allowlist: Vec<String>,
 }
@@ -139,14 +139,14 @@ fn parameters(callable: &CallableAgents) -> Value {
                 "description": "Only when no specialist fits: a new agent for this task. Otherwise leave it out.",
                 "properties": {
                     "system_prompt": {
-                        "type": "string", "minLength": 1, "description": "Who the new agent is and how it works."
+                        "type": "string", "minLength": 1,
+                        "description": "Who the new agent is and how it works. Without it, a general agent does the task."
                     },
                     "tool_allowlist": {
                         "type": "array", "items": { "type": "string" },
                         "description": "Names of your own tools that it may use."
                     }
                 },
-                "required": ["system_prompt"],
                 "additionalProperties": false
             },
             "reason": { "type": "string", "description": "Why another agent does it, in one sentence." }
@@ -154,6 +154,11 @@ fn parameters(callable: &CallableAgents) -> Value {
         "required": ["mission"],
         "additionalProperties": false
     })
+}
+
+/// Whether the definition in a call is that of a custom agent.
+fn has_prompt(definition: &Value) -> bool {
+    definition.get("system_prompt").is_some()
 }
 
 /// A call as the person who approves it sees it. The mission is cut at 150 characters.
@@ -190,17 +195,25 @@ impl EngineTool for CallAgent {
         if arguments.is_object() && mission.trim().is_empty() {
             return Err(ToolError::InvalidArguments("Missing required parameter: mission".to_owned()));
         }
-        match arguments.get("specialist").and_then(Value::as_str) {
-            Some(name) => self.callable.find(name).map(drop).map(|()| arguments),
-            None => Ok(arguments),
+        let Some(name) = arguments.get("specialist").and_then(Value::as_str) else { return Ok(arguments) };
+        let agent = self.callable.find(name)?;
+        let definition = arguments.get("agent_definition");
+        if definition.is_some_and(|definition| !has_prompt(definition)) {
+            return Err(ToolError::InvalidArguments(format!(
+                "`{}` has tools of its own; leave out `agent_definition`, or `specialist` for a general agent with these tools",
+                agent.name
+            )));
         }
+        Ok(arguments)
     }
 
     fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
         let mission = arguments.get("mission")?.as_str()?;
-        let made_up = arguments.get("agent_definition").map(|_| targets::CUSTOM);
+        let definition = arguments.get("agent_definition");
+        let defined = definition
+            .map(|definition| if has_prompt(definition) { targets::CUSTOM } else { targets::GENERIC });
         let specialist = arguments.get("specialist").and_then(Value::as_str);
-        let who = made_up.or(specialist).unwrap_or(targets::GENERIC);
+        let who = defined.or(specialist).unwrap_or(targets::GENERIC);
         Some(preview(TOOL_NAME, who, mission))
     }
 

@@ -490,7 +490,11 @@ async fn f8_invalid_arguments_are_reported_and_nothing_runs() {
             "there is no agent `wiki` that you may call; choose from b, c",
         ),
         (json!({"mission": "x", "planning_strategy": "magic"}), "/planning_strategy"),
-        (json!({"mission": "x", "agent_definition": {"tool_allowlist": ["look"]}}), "system_prompt"),
+        (json!({"mission": "x", "agent_definition": {"tools": ["look"]}}), "/agent_definition"),
+        (
+            json!({"mission": "x", "specialist": "b", "agent_definition": {"tool_allowlist": ["look"]}}),
+            "`b` has tools of its own; leave out `agent_definition`, or `specialist` for a general agent with these tools",
+        ),
     ] {
         let model = calls(&arguments);
         let ran = two(&model).run().await;
@@ -629,6 +633,33 @@ async fn f20_custom_agent_gets_only_its_callers_tools() {
         );
         assert!(text.contains("choose from read_"), "{text}");
     }
+}
+
+/// F20, F30: a definition without a prompt is the generic agent with the caller's tools that it lists; the approval says who it is.
+#[tokio::test(start_paused = true)]
+async fn f20_generic_agent_gets_listed_tools_of_its_caller() {
+    let lend = |tools: &'static str| {
+        let arguments = json!({"mission": "Research it", "agent_definition": {"tool_allowlist": [tools]}});
+        let model = calls(&arguments)
+            .script("generic", [ScriptedTurn::call("web_search", &json!({})), ScriptedTurn::text("Found.")]);
+        let setup = two(&model).tool(TestTool::echo("web_search")).tool(TestTool::echo("shell"));
+        async move {
+            setup.agent(|agent| agent.tools.allow = vec![pattern("web_search")]).run().await;
+            (model.asked().into_iter().find(|asked| asked.agent == "generic"), told(&model, "a")[0].clone())
+        }
+    };
+    let (asked, told) = lend("web_search").await;
+    let asked = asked.unwrap();
+    assert_eq!(asked.tools, ["web_search"]);
+    assert!(asked.system.starts_with("You work on one mission"), "{}", asked.system);
+    assert_eq!(told["result"], "Found.");
+    let (asked, told) = lend("shell").await;
+    assert!(asked.is_none() && told.as_str().unwrap().contains("`shell` is not a tool"), "{told}");
+    let arguments = json!({"mission": "Research it", "agent_definition": {"tool_allowlist": ["web_search"]}});
+    let mut setup = two(&calls(&arguments)).tool(TestTool::echo("web_search"));
+    setup.ask_at = Some(Risk::Medium);
+    let waits_for = setup.run().await.end.waits_for;
+    assert_eq!(waits_for[0].preview.fields[1].value, "generic");
 }
 
 /// F20: what its maker has to ask for, an agent that it made up has to ask for too.

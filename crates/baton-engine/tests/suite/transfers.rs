@@ -220,7 +220,7 @@ async fn x23_caller_that_waits_is_never_revisited() {
     assert!(told(&asked_of(&model, "b")[1]).join("").contains("already active above"));
 }
 
-/// G5, G13: five hops, and the sixth is not offered, and told why when it is tried all the same.
+/// G5: five hops, and the sixth is not offered, and told why when it is tried all the same.
 #[tokio::test]
 async fn g5_five_transfers_are_the_limit() {
     let model = Scripted::default()

@@ -7,6 +7,7 @@ use reqwest::Response;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::client::{Frame, Socket};
 use crate::guards::problem;
 use crate::person::{Person, new_thread};
 use crate::site::{Plan, Site};
@@ -344,5 +345,29 @@ async fn d8_files_of_an_answer_are_parts_events_and_downloads() {
     }
     assert_eq!(ada.delete(&format!("/api/v1/threads/{thread}")).await.status(), 204);
     assert_eq!(ada.get(uri).await.status(), 404, "it goes with its thread");
+    site.end().await;
+}
+
+/// D8: a WebSocket that is open while a run draws gets its files, as a client of server-sent events does.
+#[tokio::test]
+async fn d8_files_of_an_answer_reach_an_open_websocket() {
+    let site = Plan::new(&drawing()).start().await;
+    let thread = new_thread();
+    let first = site.say(&thread, "Draw it").await.all().await;
+    let last = first.last().unwrap().id;
+    let mut socket = Socket::join(&site, &thread, &format!("after={last}")).await;
+    let sent = site.say(&thread, "Draw it again").await.all().await;
+    let heard = socket.until_end().await;
+    let files = |frames: &[Frame]| -> Vec<Frame> {
+        frames.iter().filter(|frame| frame.event["activityType"] == "baton.files").cloned().collect()
+    };
+    let announced = files(&heard);
+    assert_eq!(announced, files(&sent), "the same event with the same id");
+    let [announced] = &announced[..] else { panic!("one event was expected: {heard:?}") };
+    let parts = announced.event["content"]["parts"].as_array().unwrap();
+    let names: Vec<&Value> = parts.iter().map(|part| &part["name"]).collect();
+    assert_eq!(names, ["chart.png", "page.png"]);
+    let found = site.http.get(site.url(parts[0]["uri"].as_str().unwrap())).send().await.unwrap();
+    assert_eq!(found.bytes().await.unwrap(), PNG);
     site.end().await;
 }

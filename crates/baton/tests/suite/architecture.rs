@@ -126,3 +126,43 @@ fn versions_and_lints_come_from_the_workspace() {
         }
     }
 }
+
+/// What `make` executes for a target.
+fn recipe(target: &str, variables: &[&str]) -> String {
+    let mut make = Command::new("make");
+    make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").current_dir(crate::root());
+    let output = make.arg("-n").arg(target).args(variables).output().expect("make");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// I6: `make lint` and `make test` refuse every warning of every crate and target, no file switches groups of warnings off, and `make smoke`
+/// tries the bundled agents with a real model.
+#[test]
+fn i6_lint_refuses_warnings_and_smoke_asks_a_real_model() {
+    for target in ["lint", "test"] {
+        let recipe = recipe(target, &[]);
+        let clippy = recipe.lines().find(|line| line.contains("clippy")).expect(&recipe);
+        assert!(clippy.ends_with("clippy --workspace --all-targets --locked -- -D warnings"), "{clippy}");
+    }
+    let manifest: toml::Table =
+        std::fs::read_to_string(crate::root().join("Cargo.toml")).expect("a manifest").parse().expect("TOML");
+    let lints = &manifest["workspace"]["lints"];
+    assert_eq!(lints["rust"]["unsafe_code"].as_str(), Some("forbid"));
+    assert_eq!(lints["clippy"]["pedantic"]["level"].as_str(), Some("warn"));
+    let files = crate::sources();
+    let found: Vec<&str> =
+        files.iter().filter(|(_, text)| allows_group(text)).map(|(path, _)| path.as_str()).collect();
+    assert!(found.is_empty(), "{found:?}");
+    let smoke = recipe("smoke", &["MODEL_URL=http://127.0.0.1:1/v1"]);
+    assert!(smoke.contains("baton-smoke --model-url \"http://127.0.0.1:1/v1\""), "{smoke}");
+}
+
+/// Whether an attribute allows more than single lints.
+fn allows_group(text: &str) -> bool {
+    const GROUPS: &[&str] = &["warnings", "unused", "clippy::all", "clippy::pedantic", "clippy::correctness"];
+    let attributes = text.lines().filter_map(|line| line.trim_start().strip_prefix("#"));
+    let mut lints =
+        attributes.filter_map(|line| line.split_once("[allow(")).flat_map(|(_, rest)| rest.split(','));
+    lints.any(|lint| GROUPS.contains(&lint.trim().trim_end_matches([')', ']'])))
+}

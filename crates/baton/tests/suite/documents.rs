@@ -7,8 +7,8 @@ use baton_agents::{Diagnostic, KnownNames, RosterDraft, Rule, SourceFile, keys};
 use baton_core::choice::Choice as _;
 use serde_json::Value;
 
-use crate::root;
 use crate::served::Served;
+use crate::{root, sources};
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -105,7 +105,7 @@ fn the_keys_of_the_patterns_are_documented_with_their_defaults() {
     assert_eq!((config.handoff, config.features), (default.handoff, default.features));
 }
 
-/// B17, E42: the guide says what each pattern is for, in the words of the requirements, and what it saves.
+/// B17, E42, J0d, I11: the guide says what each pattern is for, in the words of the requirements, and what it saves.
 #[test]
 fn b17_e42_the_guide_says_what_each_pattern_is_for() {
     let guide = read("docs/patterns.md");
@@ -150,6 +150,60 @@ fn b17_e42_the_guide_says_what_each_pattern_is_for() {
             "{section}"
         );
     }
+}
+
+/// I11: each guarantee of SECURITY.md names code that exists, and tests that exist.
+#[test]
+fn i11_each_security_guarantee_has_code_and_tests() {
+    let text = read("SECURITY.md");
+    let table = text.split("## What is guaranteed, and where").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(1)
+        .map(|row| row.split(" | ").collect())
+        .collect();
+    assert!(rows.len() >= 15, "the table is nearly empty");
+    let sources = sources();
+    for row in rows {
+        let [guarantee, code, shown_by] = row[..] else { panic!("three columns were expected: {row:?}") };
+        for name in in_backticks(code).filter(|name| name.starts_with("baton") && name.contains('/')) {
+            for path in alternatives(name) {
+                let (start, _) = path.split_once('*').unwrap_or((&path, ""));
+                assert!(
+                    sources.iter().any(|(file, _)| file.starts_with(&format!("crates/{start}"))),
+                    "{guarantee}: no `{path}`"
+                );
+            }
+        }
+        for name in in_backticks(shown_by) {
+            let is_path = name.ends_with('/') || Path::new(name).extension().is_some_and(|end| end == "rs");
+            let is_there = if is_path {
+                sources.iter().any(|(path, _)| path.contains(&format!("/{name}")))
+            } else {
+                // `a8_…` stands for several; words without `_` are crates and commands.
+                !name.contains('_') || has_function(&sources, name.trim_end_matches('…'))
+            };
+            assert!(is_there, "{guarantee}: no `{name}`");
+        }
+        assert!(shown_by.contains('`') || shown_by.contains("tests in"), "{guarantee}: what shows it?");
+    }
+}
+
+fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`.
+fn alternatives(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let (names, after) = rest.split_once('}').unwrap();
+    names.split(',').map(|name| format!("{before}{name}{after}")).collect()
+}
+
+/// Whether there is a function whose name begins so.
+fn has_function(sources: &[(String, String)], name: &str) -> bool {
+    sources.iter().any(|(_, text)| text.contains(&format!("fn {name}")))
 }
 
 /// Links between documents lead somewhere.

@@ -12,6 +12,7 @@ mod contention;
 mod crash;
 mod documents;
 mod examples;
+mod files;
 mod fixtures;
 mod hostile_files;
 mod interop;
@@ -46,6 +47,24 @@ use assert_cmd::Command;
 /// The repository's root.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// The path below the root and the text of each Rust file of the workspace.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = ["crates", "bench", "smoke"].map(|folder| root().join(folder)).to_vec();
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+                found.push((name, std::fs::read_to_string(&path).expect("a source")));
+            }
+        }
+    }
+    found
 }
 
 fn fixtures() -> PathBuf {

@@ -124,7 +124,8 @@ fn project(
     let model = wire::serve(move |request| script(&Asked::of(request)?));
     let config = format!(
         "[agents]\nmain = \"orchestrator\"\n[models]\ndefault = \"local/m\"\n\
-         [models.providers.local]\nbase_url = \"{model}\"\n[models.providers.local.models.m]\nassists = {{ agent_tools = false }}\n\
+         [models.providers.local]\nbase_url = \"{model}\"\n\
+         [models.providers.local.models.m]\nassists = {{ agent_tools = false, search_first = false }}\n\
          [approvals]\nask_at = \"never\"\n[orchestration]\noffer_custom_agents = true\n\
          [tools.web_search]\nkind = \"searxng\"\nbase_url = \"{web}\"\n[tools.web_fetch]\nallow_hosts = [\"127.0.0.1\"]\n\
          [tools.python]\nenabled = true\ninterpreter = \"/usr/bin/python3\"\n"
@@ -182,7 +183,8 @@ fn answer(base: &str, pages: &[(&str, &str)], target: &str) -> (&'static str, St
     ("application/json", json!({"query": "q", "results": results, "answers": []}).to_string())
 }
 
-/// F30, first example: a report on three topics by three sub-agents at once, from the web and from the documents.
+/// F30, first example: a report on three topics by two RAG specialists and a generic agent with `web_search` at once, from the web and
+/// from the documents.
 #[test]
 fn f_30_research_report_on_three_topics() {
     static PAGES: &[(&str, &str)] = &[
@@ -217,15 +219,13 @@ fn f_30_research_report_on_three_topics() {
     assert_eq!(seen.iter().filter(|target| target.starts_with("/search?")).count(), 2, "{seen:?}");
     let tree = baton(dir.path(), &["sessions", "list"]).stdout;
     assert_eq!(tree.matches("sub_rag_").count(), 2, "{tree}");
-    assert_eq!(tree.matches("sub_custom_").count(), 1, "{tree}");
+    assert_eq!(tree.matches("sub_generic_").count(), 1, "{tree}");
 }
 
 fn researcher(asked: &Asked, arrived: &(Mutex<usize>, Condvar)) -> Answer {
     if asked.system.contains("You are the orchestrator") {
         if asked.results.len() < 3 {
-            let custom = json!({
-                "system_prompt": "You research one topic on the web.", "tool_allowlist": ["web_search", "web_fetch"]
-            });
+            let generic = json!({"tool_allowlist": ["web_search", "web_fetch"]});
             return calls(&[
                 (
                     "call_agent",
@@ -237,7 +237,7 @@ fn researcher(asked: &Asked, arrived: &(Mutex<usize>, Condvar)) -> Answer {
                 ),
                 (
                     "call_agent",
-                    json!({"agent_definition": custom, "mission": "Multi-agent orchestration patterns, on the web"}),
+                    json!({"agent_definition": generic, "mission": "Multi-agent orchestration patterns, on the web"}),
                 ),
             ]);
         }

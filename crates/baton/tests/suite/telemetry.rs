@@ -193,6 +193,37 @@ fn h16_a_run_is_a_tree_of_spans_in_the_trace_of_its_caller() {
     assert_eq!(spans.len(), 8, "{spans:#?}");
 }
 
+/// E21: the trace of a run shows who passed the baton to whom and in which way: a transfer that a model decides, then a stage of a chain.
+#[test]
+fn e21_spans_show_the_flow_of_the_baton() {
+    let provider = Provider::start(vec![
+        Reply::Call { tool: "transfer_to_b", arguments: r#"{"reason": "It is about a bill"}"# },
+        Reply::Text(&["You owe 5."]),
+        Reply::Text(&["You owe 5 euros."]),
+    ]);
+    let dir = project(&provider.base_url, "collaborations: [b]");
+    for (name, head) in [("b", "handoff: [c]"), ("c", "display_name: Editor")] {
+        let file = format!("---\ndescription: Works.\n{head}\n---\nYou work.\n");
+        std::fs::write(dir.path().join(format!("agents/{name}.md")), file).unwrap();
+    }
+    let collector = Collector::start();
+    let ran = asked(dir.path(), &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.address)]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "You owe 5 euros.\n"), "{}", ran.stderr);
+    provider.finish();
+    let spans = collector.spans();
+    let run = named(&spans, "invoke_workflow a");
+    for (agent, by, source) in [("b", "transfer", "a"), ("c", "handoff", "b")] {
+        let span = named(&spans, &format!("invoke_agent {agent}"));
+        assert_eq!(span.trace, run.trace);
+        for (key, value) in
+            [("kind", "handoff"), ("by", by), ("source", source), ("target", agent), ("phase", "completed")]
+        {
+            let found = span.attributes.get(&format!("baton.transfer.{key}")).map(String::as_str);
+            assert_eq!(found, Some(value), "{agent}: {key}: {span:#?}");
+        }
+    }
+}
+
 /// The names and values of OpenTelemetry's conventions.
 #[test]
 fn spans_say_what_was_asked_of_whom_and_what_it_cost() {

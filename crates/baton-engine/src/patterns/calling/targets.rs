@@ -33,7 +33,7 @@ const GENERIC_PROMPT: &str = "You work on one mission for another agent. The mis
 /// Returns the agent for a call, with the planning strategy of the call.
 pub(super) async fn choose_agent(scope: &Scope, call: &CallAgentArguments) -> Result<Arc<Agent>, ToolError> {
     let agent = match (&call.agent_definition, &call.specialist) {
-        (Some(definition), _) => Arc::new(custom_agent(scope, definition).await?),
+        (Some(definition), _) => Arc::new(defined_agent(scope, definition).await?),
         (None, Some(name)) => find_specialist(scope, name)?,
         (None, None) => Arc::new(temporary_agent(scope, GENERIC, GENERIC_PROMPT.to_owned(), Vec::new())?),
     };
@@ -49,13 +49,17 @@ fn find_specialist(scope: &Scope, name: &str) -> Result<Arc<Agent>, ToolError> {
     CallableAgents::of(scope, InvocationKind::Call).find(name).cloned()
 }
 
-async fn custom_agent(scope: &Scope, definition: &AgentDefinition) -> Result<Agent, ToolError> {
+/// The agent of a definition. Without a prompt it is the generic agent, with the tools that the definition lists.
+async fn defined_agent(scope: &Scope, definition: &AgentDefinition) -> Result<Agent, ToolError> {
     let tools = tokio::select! {
         biased;
         () = scope.cancel.cancelled() => return Err(ToolError::Cancelled),
         tools = grantable_tools(scope, &definition.tool_allowlist) => tools?,
     };
-    temporary_agent(scope, CUSTOM, redact(scope.agent(), &definition.system_prompt), tools)
+    match &definition.system_prompt {
+        Some(prompt) => temporary_agent(scope, CUSTOM, redact(scope.agent(), prompt), tools),
+        None => temporary_agent(scope, GENERIC, GENERIC_PROMPT.to_owned(), tools),
+    }
 }
 
 /// An agent with the caller's model, limits and approvals, but with only the given tools and no other agents.

@@ -201,7 +201,8 @@ async fn search_comes_before_the_first_turn_of_a_small_model() {
     let ran = searching(&model).run().await;
     assert_eq!((ran.answer(), statuses(&ran)), ("From the search.", vec![SEARCHED_FIRST]), "{}", ran.log());
     assert_eq!(choices(&model), [ToolChoice::Auto], "one turn is enough");
-    assert!(format!("{:?}", model.asked()[0].messages).contains("found"), "{:?}", model.asked()[0].messages);
+    let asked = format!("{:?}", model.asked()[0].messages);
+    assert!(asked.contains("found") && asked.contains("The question is: "), "{asked}");
     assert!(ran.log().contains("text \"From \""), "it is streamed: {}", ran.log());
 }
 
@@ -220,6 +221,10 @@ async fn failed_first_search_leaves_the_rule_in_force() {
         ran.log()
     );
     assert_eq!(choices(&model), [ToolChoice::Required, ToolChoice::Required]);
+    assert!(
+        !format!("{:?}", model.asked()[0].messages).contains("The question is: "),
+        "there is nothing to answer from"
+    );
 }
 
 /// The search is not made again, also if the assist has been turned off since.

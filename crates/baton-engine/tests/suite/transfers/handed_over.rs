@@ -128,7 +128,7 @@ async fn g17_long_work_keeps_its_end() {
     assert!(task.contains(&format!("### From a\n\n...{}!\n<<<end", "ö".repeat(1999))), "{task}");
 }
 
-/// G4, G8: the request stays what it was, and each giver adds what it found.
+/// G4, G8, G13: the request stays what it was, and each giver adds what it found.
 #[tokio::test]
 async fn g4_work_accumulates_over_transfers() {
     let model = Scripted::default()
@@ -145,7 +145,7 @@ async fn g4_work_accumulates_over_transfers() {
     assert_eq!(task.matches("## ORIGINAL USER REQUEST").count(), 1);
 }
 
-/// A14, G4, H7: who got the conversation as a summary passes that on, unless its own file says that nothing is passed on.
+/// A14, G4: who got the conversation as a summary passes that on, unless its own file says that nothing is passed on.
 #[tokio::test]
 async fn g4_summary_is_passed_on() {
     for (history, goes_on) in

@@ -92,7 +92,7 @@ fn kill(mut served: Served) {
     served.child.wait().unwrap();
 }
 
-/// The whole conversation: one question at a time, the draft, the check, the trial with its cost, the difference, the yes.
+/// J0d: agents build agents. The whole conversation: one question at a time, the draft, the check, the trial with its cost, the difference, the yes.
 #[test]
 fn k2_agent_is_created_and_active_at_once() {
     let dir = project("");

@@ -30,7 +30,7 @@ fn at(progress: &str) -> String {
     format!("{MODE} {progress}")
 }
 
-/// K7: who says what, in this order, with the mode in between.
+/// K7, C-20: who says what, in this order, with the mode in between, so that no change of speaker comes without a word.
 fn begins_in_order(turn: &Turn, announced: &str) {
     assert!(turn.is_well(), "{:?}", turn.events);
     let texts = turn.texts();
@@ -52,7 +52,7 @@ fn k_7_c_25_notion_example_word_for_word() {
     begins_in_order(&begun, ANNOUNCED);
     assert!(
         begun.said().contains("I'm here to help you create a skill that summarizes Notion pages."),
-        "{}",
+        "C-20: it knows what was said to the main agent: {}",
         begun.said()
     );
     assert_eq!(begun.progress(), at("Gathering requirements - 1/6 answers"), "K7");
