@@ -90,8 +90,8 @@ impl EvidenceCheck {
 
     /// The search before the first working turn, which follows the turn at `place`, if the model needs it and `may_search`, or if it
     /// was recorded before a crash.
-    pub(crate) async fn search_first(
-        &mut self,
+    pub(crate) async fn first_search(
+        &self,
         place: &Scope,
         toolset: &Toolset,
         question: &str,
@@ -164,9 +164,13 @@ fn search_tool(toolset: &Toolset, question: &str) -> Option<String> {
     toolset.search_tool().map(str::to_owned).filter(|_| !question.trim().is_empty())
 }
 
-/// The question once more, after what the first search found: a small model answers what it has read last.
+/// The question once more, after what the first search found: a small model answers what it has read last. Empty if the question
+/// contains fenced text, whose marks would appear a second time.
 pub(crate) fn question_after_search(question: &str) -> String {
-    let question: String = question.trim().chars().take(MAX_QUERY).collect();
+    if question.contains("<<<") {
+        return String::new();
+    }
+    let question = question.trim();
     format!(
         "\n\nThe question is: {question}\nAnswer it from the passages above. If no passage answers it, say so."
     )

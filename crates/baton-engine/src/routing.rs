@@ -27,8 +27,6 @@ use crate::workflow::question::{self, WorkflowQuestion};
 
 /// How often the user is asked whether to finish first.
 const MAX_TIMES_ASKED: u32 = 2;
-/// The last message that can reply to an offer in a new thread: the offer itself is at most the answer to the first one.
-const LAST_OFFER_REPLY: u64 = 3;
 /// Words of a message that can both ask for another agent and agree to the pause of the holder's work.
 const MAX_CONSENT_WORDS: usize = 25;
 
@@ -322,21 +320,20 @@ async fn left_elsewhere(
         one.thread_id != record.thread_id && target(one).is_some_and(|target| is_resumable(target, one))
     });
     let is_offered_here = |one: &HandoffSession| one.notes.offered_in == Some(record.thread_id);
-    // A yes or a no replies to the offer. Later in the conversation it replies to something else.
+    // Only one message replies to the offer. Others reply to something else.
+    let is_replied_to =
+        |one: &HandoffSession| is_offered_here(one) && one.notes.offer_reply == Some(record.message_number);
     if (is_yes(words) || is_no(words)) && !is_continue(words) {
-        let offered = left.into_iter().find(is_offered_here);
         let step = if is_yes(words) { ElsewhereStep::Continue } else { ElsewhereStep::Decline };
-        return Ok(offered
-            .filter(|_| record.message_number <= LAST_OFFER_REPLY)
-            .map(|offered| (step, offered)));
+        return Ok(left.into_iter().find(is_replied_to).map(|offered| (step, offered)));
     }
-    let at = left.iter().position(is_offered_here).filter(|_| is_continue(words)).unwrap_or_default();
+    let at = left.iter().position(is_replied_to).filter(|_| is_continue(words)).unwrap_or_default();
     let Some(newest) = left.into_iter().nth(at) else { return Ok(None) };
     let is_named = target(&newest).is_some_and(|one| classifier::mentions_agent(words, one));
     let is_first = record.message_number == 1;
     Ok(match () {
         // In a thread where nothing was said, "continue" can mean nothing else.
-        () if is_continue(words) && (is_named || is_first || is_offered_here(&newest)) => {
+        () if is_continue(words) && (is_named || is_first || is_replied_to(&newest)) => {
             Some((ElsewhereStep::Continue, newest))
         }
         () if is_first && is_greeting(words) && newest.notes.offered_in.is_none() => {

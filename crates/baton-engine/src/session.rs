@@ -415,7 +415,7 @@ impl<'a> Session<'a> {
     async fn search_first(&mut self) -> Result<(), SessionBreak> {
         let may_search = self.may_go_on()?;
         let place = self.place(self.budget.turns());
-        let call = self.evidence.search_first(&place, &self.toolset, &self.question, may_search).await?;
+        let call = self.evidence.first_search(&place, &self.toolset, &self.question, may_search).await?;
         let Some(call) = call else { return Ok(()) };
         self.conversation
             .push(ChatMessage::Assistant(Reply { calls: vec![call.clone()], ..Reply::default() }));

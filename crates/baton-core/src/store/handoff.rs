@@ -212,6 +212,9 @@ pub struct HandoffNotes {
     /// The other thread in which the user was asked whether to resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_in: Option<ThreadId>,
+    /// The number of the message in that thread that replies to the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offer_reply: Option<u64>,
     /// How long it was expected to take when the target accepted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_seconds: Option<u64>,
@@ -277,6 +280,7 @@ impl Default for HandoffNotes {
             aside: Vec::new(),
             paused: None,
             offered_in: None,
+            offer_reply: None,
             estimated_seconds: None,
         }
     }

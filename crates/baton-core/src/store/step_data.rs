@@ -1,5 +1,7 @@
 //! The data of a step.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
@@ -35,11 +37,12 @@ impl StepData {
 
     /// A field of an object, or `None` if it is missing or cannot be read.
     pub fn field<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        // Most steps are searched for fields that they do not have.
-        if !self.0.get().contains(name) {
+        // Most steps are searched for fields that they do not have. Within a text, the quotation marks are escaped.
+        if !self.0.get().contains(&format!("\"{name}\":")) {
             return None;
         }
-        serde_json::from_value(self.read::<Value>().ok()?.get_mut(name)?.take()).ok()
+        let fields: HashMap<Cow<'_, str>, &RawValue> = self.read().ok()?;
+        serde_json::from_str(fields.get(name)?.get()).ok()
     }
 
     pub fn json(&self) -> Value {

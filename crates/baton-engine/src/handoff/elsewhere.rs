@@ -1,5 +1,5 @@
 //! Unfinished work of the user in another thread (K10). A greeting in a new thread is answered with the question whether to continue it,
-//! once; a client can ask itself, with [`Engine::record_offer`]. If the user agrees, the work moves to the new thread: a new handoff gets
+//! once; a program that embeds the engine can ask itself, with [`Engine::record_offer`]. If the user agrees, the work moves to the new thread: a new handoff gets
 //! the workflow's state, and the old one can no longer be resumed. [`crate::routing`] finds the work.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use baton_core::agent::Agent;
 use baton_core::message::Part;
 use baton_core::store::HandoffSession;
-use baton_core::{HandoffId, StoreError, TenantId, ThreadId};
+use baton_core::{HandoffId, TenantId, ThreadId};
 use serde_json::Map;
 
 use super::announcement::Announcement;
@@ -21,14 +21,16 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::invocation;
 use crate::journal::Record;
-use crate::lease::HandoffLease;
+use crate::lease::{HandoffLease, change_stored};
 use crate::outcome::{Answer, Outcome};
 use crate::routing::{ElsewhereStep, may_resume_elsewhere};
 use crate::run::{self, show};
 use crate::scope::Scope;
 
-/// How often [`Engine::record_offer`] tries to change a handoff that others change, too.
-const MAX_ATTEMPTS: u32 = 5;
+/// The messages of a new thread are the greeting, the engine's question, and the reply to it.
+const REPLY_TO_ENGINE: u64 = 3;
+/// A client asks before the first message.
+const REPLY_TO_CLIENT: u64 = 1;
 
 /// Executes `step`. The lease is that of the other thread's handoff.
 pub(crate) async fn run(
@@ -47,39 +49,41 @@ pub(crate) async fn run(
 }
 
 impl Engine {
-    /// Records that a client has asked the user in `thread` whether to continue the handoff of another thread, before the reply is
-    /// submitted there; `thread` need not exist yet. The engine then understands the reply and does not ask again. Does nothing if
-    /// `reply` is about something else, or if the handoff was resumed in between.
+    /// Records that the program has asked the user, before the first message of `thread`, whether to continue the handoff of another
+    /// thread. Call it before the reply is submitted as that first message. The engine then understands the reply and does not ask
+    /// again. Does nothing if `reply` is about something else, or if the handoff was resumed in between.
     pub async fn record_offer(
         &self,
         tenant: &TenantId,
         handoff: HandoffId,
         thread: ThreadId,
         reply: &str,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Failure> {
         if !may_resume_elsewhere(reply) {
             return Ok(());
         }
         let store = self.parts.store.tenant(tenant);
-        for _ in 0..MAX_ATTEMPTS {
-            let mut offered = store.handoff(handoff).await?;
-            if offered.state.is_open() {
-                return Ok(());
-            }
-            offered.notes.offered_in = Some(thread);
-            match store.update_handoff(offered).await {
-                Err(StoreError::HandoffChanged) => {}
-                updated => return updated.map(drop),
-            }
+        let left = store.handoff(handoff).await?;
+        if left.state.is_open() {
+            return Ok(());
         }
-        Err(StoreError::HandoffChanged)
+        let ask = |handoff: &mut HandoffSession| {
+            if !handoff.state.is_open() {
+                record_question(handoff, thread, REPLY_TO_CLIENT);
+            }
+        };
+        change_stored(&*store, left, ask).await.map(drop)
     }
+}
+
+fn record_question(handoff: &mut HandoffSession, thread: ThreadId, reply: u64) {
+    (handoff.notes.offered_in, handoff.notes.offer_reply) = (Some(thread), Some(reply));
 }
 
 /// Asks whether to continue, and records that the user was asked in this thread.
 async fn offer(scope: &Scope, lease: &HandoffLease) -> Result<Outcome, Failure> {
     let thread = scope.run.caller.thread_id;
-    change_other(scope, lease, |handoff| handoff.notes.offered_in = Some(thread)).await;
+    change_other(scope, lease, |handoff| record_question(handoff, thread, REPLY_TO_ENGINE)).await;
     say(scope, messages::welcome_back_message(&scope.run.agents, &lease.session())).await
 }
 

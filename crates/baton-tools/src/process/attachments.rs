@@ -1,25 +1,23 @@
 //! Files that a program leaves for the user: those in the folder `attachments` of the work folder that it created or changed.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::{CallContext, ProducedFile, ToolError};
-use rustix::fs::Dir;
+use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 
 use super::ProcessSettings;
-use crate::offload::{Abandoned, offload};
+use crate::offload::offload;
 use crate::work_dir::WorkDir;
 
 /// The folder, below the work folder.
 pub(crate) const FOLDER: &str = "attachments";
-/// What tools that run programs say about it.
+/// The sentence on it in the descriptions of tools that run programs.
 pub(crate) const NOTE: &str =
     "Files that it creates or changes in the folder `attachments` are shown to the user with your answer.";
-/// Entries of the folder that are looked at.
+/// Maximum entries of the folder. With more, nothing is attached.
 const MAX_ENTRIES: usize = 1_000;
 /// Files of one call. A run keeps as many.
 const MAX_FILES: usize = 64;
@@ -28,13 +26,32 @@ const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024 + 1;
 /// Bytes of all files of one call. A run keeps as many.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a file was when it was looked at. A write, a rename and a change of its times change the status time.
+/// Identity and version of a file. A write, a rename and a change of its times change the status time.
 #[derive(Debug, PartialEq, Eq)]
 struct FileVersion {
     inode: u64,
     bytes: u64,
     status_time: (i64, i64),
+    /// A file with holes would pass the limits of disk space, and one with several names may be a file of the server.
+    is_refused: bool,
 }
+
+impl FileVersion {
+    fn of(status: &Stat) -> Self {
+        let bytes = u64::try_from(status.st_size).unwrap_or_default();
+        let on_disk = u64::try_from(status.st_blocks).unwrap_or_default() * 512;
+        let has_holes = bytes > SMALL && on_disk < bytes / 2;
+        Self {
+            inode: status.st_ino,
+            bytes,
+            status_time: (status.st_ctime.into(), status.st_ctime_nsec.try_into().unwrap_or_default()),
+            is_refused: has_holes || status.st_nlink > 1,
+        }
+    }
+}
+
+/// Files up to this size are not examined for holes: file systems store them within other structures.
+const SMALL: u64 = 64 * 1024;
 
 /// The folder before the program runs.
 #[derive(Debug)]
@@ -52,10 +69,9 @@ impl Attachments {
     ) -> Result<Self, ToolError> {
         let protected = settings.sandbox.as_ref().map(|sandbox| sandbox.hidden.clone()).unwrap_or_default();
         let context = Arc::clone(context);
-        offload(move |abandoned| {
-            let before = WorkDir::of(&context, &protected)
-                .map(|dir| files(&dir, abandoned).map(|(name, _, version)| (name, version)).collect())
-                .unwrap_or_default();
+        offload(move |_| {
+            let before =
+                WorkDir::of(&context, &protected).ok().and_then(|dir| versions(&dir)).unwrap_or_default();
             Ok(Self { context, protected, before })
         })
         .await
@@ -65,19 +81,31 @@ impl Attachments {
     pub(super) async fn after(self) -> Result<(Vec<ProducedFile>, String), ToolError> {
         offload(move |abandoned| {
             let Ok(dir) = WorkDir::of(&self.context, &self.protected) else { return Ok(Default::default()) };
-            let changed =
-                files(&dir, abandoned).filter(|(name, _, version)| self.before.get(name) != Some(version));
+            let Some(now) = versions(&dir) else {
+                return Ok((Vec::new(), format!("\n\nNote: nothing in `{FOLDER}` is shown to the user: it has more than {MAX_ENTRIES} entries.")));
+            };
             let (mut found, mut bytes, mut left_out) = (Vec::new(), 0, 0_usize);
-            for (name, file, version) in changed {
+            for (name, version) in now.into_iter().take_while(|_| !abandoned.is_set()) {
+                if self.before.get(&name) == Some(&version) {
+                    continue;
+                }
                 let needed = version.bytes.min(MAX_FILE_BYTES);
-                if found.len() == MAX_FILES || bytes + needed > MAX_BYTES {
+                if version.is_refused || found.len() == MAX_FILES || bytes + needed > MAX_BYTES {
                     left_out += 1;
                     continue;
                 }
-                bytes += needed;
+                let Ok(file) = dir.file(&format!("{FOLDER}/{name}")) else {
+                    left_out += 1;
+                    continue;
+                };
+                // Another program may let the file grow meanwhile.
                 let mut content = Vec::new();
-                if file.take(MAX_FILE_BYTES).read_to_end(&mut content).is_ok() {
-                    found.push(ProducedFile::new(content).named(name));
+                match file.take(MAX_FILE_BYTES.min(MAX_BYTES - bytes)).read_to_end(&mut content) {
+                    Ok(read) => {
+                        bytes += read as u64;
+                        found.push(ProducedFile::new(content).named(name));
+                    }
+                    Err(_) => left_out += 1,
                 }
             }
             Ok((found, note(left_out)))
@@ -91,29 +119,28 @@ fn note(left_out: usize) -> String {
         return String::new();
     }
     format!(
-        "\n\nNote: {left_out} more in `{FOLDER}`, not shown to the user; the limits are {MAX_FILES} files and {MAX_BYTES} bytes."
+        "\n\nNote: {left_out} more in `{FOLDER}`, not shown to the user; the limits are {MAX_FILES} files and {MAX_BYTES} bytes, and \
+         hidden files, links and files with holes are left out."
     )
 }
 
-/// The regular files of the folder that tools may read, opened, sorted by name. None if there is no such folder.
-fn files<'a>(
-    dir: &'a WorkDir,
-    abandoned: &'a Abandoned,
-) -> impl Iterator<Item = (String, File, FileVersion)> + 'a {
-    names(dir).into_iter().take_while(|_| !abandoned.is_set()).filter_map(|name| {
-        let file = dir.file(&format!("{FOLDER}/{name}")).ok()?;
-        let status = file.metadata().ok()?;
-        let status_time = (status.ctime(), status.ctime_nsec());
-        let version = FileVersion { inode: status.ino(), bytes: status.size(), status_time };
-        Some((name, file, version))
-    })
-}
-
-fn names(dir: &WorkDir) -> Vec<String> {
-    let Ok(opened) = dir.folder(FOLDER) else { return Vec::new() };
-    let Ok(entries) = Dir::read_from(&opened.folder) else { return Vec::new() };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned));
-    let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").take(MAX_ENTRIES).collect();
-    names.sort();
-    names
+/// The regular files of the folder. None if there is no such folder, and `None` if it has too many entries. Nothing is opened.
+fn versions(dir: &WorkDir) -> Option<BTreeMap<String, FileVersion>> {
+    let Ok(opened) = dir.folder(FOLDER) else { return Some(BTreeMap::new()) };
+    let Ok(entries) = Dir::read_from(&opened.folder) else { return Some(BTreeMap::new()) };
+    let mut found = BTreeMap::new();
+    for (at, entry) in entries.flatten().enumerate() {
+        // Two of them are `.` and `..`.
+        if at >= MAX_ENTRIES + 2 {
+            return None;
+        }
+        let Ok(status) = statat(&opened.folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if FileType::from_raw_mode(status.st_mode) == FileType::RegularFile {
+            found.insert(name.to_owned(), FileVersion::of(&status));
+        }
+    }
+    Some(found)
 }

@@ -60,11 +60,16 @@ async fn d8_attachments_are_regular_files_of_the_work_folder() {
     let work = dir.path().join("work");
     fs::create_dir(&work).unwrap();
     fs::write(dir.path().join("secret"), "not for others").unwrap();
-    let command = "mkdir -p attachments/folder && cd attachments && echo own > ../own.txt && ln -s ../own.txt own \
+    let command = "mkdir -p attachments/folder && cd attachments && echo own > own && ln -s own link && echo two > ../two && ln ../two two \
                    && ln -s ../../secret out && ln -s /etc/passwd passwd && ln -s gone broken && mkfifo pipe \
                    && echo KEY=1 > .env && echo x > baton.toml && echo deep > folder/deep.txt";
     let output = shell(command, &work).await;
-    assert_eq!(names(&output), ["own"], "{}", output.text);
+    assert_eq!(names(&output), ["own"], "no links, and no file with two names: {}", output.text);
+    assert!(
+        output.text.contains("Note: 3 more"),
+        "the file with two names, .env and baton.toml: {}",
+        output.text
+    );
     for target in ["..", "/etc", "/proc/self"] {
         let output = shell(&format!("rm -rf attachments && ln -s {target} attachments"), &work).await;
         assert!(output.files.is_empty(), "{target}: {:?}", names(&output));
@@ -80,14 +85,19 @@ async fn d8_attachments_are_bounded() {
     let output = shell(many, dir.path()).await;
     assert_eq!((output.files.len(), names(&output)[63]), (64, "163"));
     assert!(output.text.contains("Note: 6 more in `attachments`, not shown to the user"), "{}", output.text);
-    let large = "rm attachments/* && for n in 1 2 3 4 5; do truncate -s 15M attachments/$n; done && echo x > attachments/6";
+    let large = "rm attachments/* && for n in 1 2 3 4 5; do head -c 15728640 /dev/zero > attachments/$n; done && echo x > attachments/6";
     let output = shell(large, dir.path()).await;
     assert_eq!(names(&output), ["1", "2", "3", "4", "6"], "what fits is attached");
     assert!(output.text.contains("Note: 1 more"), "{}", output.text);
-    let huge = shell("rm attachments/* && truncate -s 1T attachments/huge", dir.path()).await;
+    let huge = shell("rm attachments/* && head -c 17825792 /dev/zero > attachments/huge", dir.path()).await;
     assert_eq!(
         huge.files[0].bytes.len(),
         16 * MIB + 1,
         "more than a run keeps, so that it is refused by name"
     );
+    let holes = shell("rm attachments/* && truncate -s 15M attachments/holes", dir.path()).await;
+    assert!(holes.files.is_empty() && holes.text.contains("Note: 1 more"), "{}", holes.text);
+    let crowd = "cd attachments && rm * && for n in $(seq 1001); do echo > $n; done";
+    let crowd = shell(crowd, dir.path()).await;
+    assert!(crowd.files.is_empty() && crowd.text.contains("more than 1000 entries"), "{}", crowd.text);
 }

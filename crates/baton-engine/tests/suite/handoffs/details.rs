@@ -86,10 +86,14 @@ async fn k_10_offer_of_a_client_is_replied_to() {
     };
     let (greeted, busy, declined) = (elsewhere(&talk, 8), elsewhere(&talk, 9), elsewhere(&talk, 10));
     assert_ne!(offer(&greeted, "Hello").await.answer(), WELCOME, "it is not asked twice");
+    greeted.say("yes").await;
+    assert_eq!(greeted.holder().await, "a", "it replies to something else");
     offer(&busy, "I have an idea").await;
     busy.say("yes").await;
     assert_eq!(busy.holder().await, "a");
     assert_eq!(offer(&declined, "no").await.answer(), LATER);
+    declined.say("ok").await;
+    assert_eq!(declined.holder().await, "a", "it was declined");
     let resumed = elsewhere(&talk, 11);
     assert!(offer(&resumed, "yes").await.answer().contains("- Purpose: sends Slack alerts"));
     assert_eq!(resumed.holder().await, "maker");

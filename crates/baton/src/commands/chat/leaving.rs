@@ -41,7 +41,7 @@ impl Chat {
         }
     }
 
-    /// Says it, unless it agrees to go on with what was left in this conversation.
+    /// Sends the message, or resumes the handoff if the user agrees.
     pub(super) async fn reply(&mut self, message: String, standing: &ChatStatus) -> Next {
         match self.offer.take() {
             Some(ResumeOffer::Here) if is_yes(&message) => self.resume(standing).await,
@@ -50,11 +50,13 @@ impl Chat {
         }
     }
 
-    /// Says it in a new conversation, whose engine did not ask the question itself.
+    /// Sends the reply to the question of the chat, which the engine does not know of. If that cannot be recorded, the question stays.
     async fn reply_elsewhere(&mut self, handoff: HandoffId, message: String) -> Next {
         let tenant = self.store.tenant();
         if let Err(error) = self.engine.record_offer(tenant, handoff, self.thread, &message).await {
             self.fail(&error).await;
+            self.offer = Some(ResumeOffer::Elsewhere(handoff));
+            return Next::Stay;
         }
         self.say(message).await
     }
