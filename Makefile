@@ -98,7 +98,7 @@ ifneq ($(ONLY),page)
 endif
 
 .PHONY: smoke
-smoke: ## Try a model with 67 cases (MODEL_URL=http://127.0.0.1:11434/v1 MODEL=name SMOKE="--only routing")
+smoke: ## Try a model with 70 cases (MODEL_URL=http://127.0.0.1:11434/v1 MODEL=name SMOKE="--only routing")
 	@test -n "$(MODEL_URL)" || { echo "make smoke needs MODEL_URL, see docs/models.md" >&2; exit 2; }
 	@scripts/setup.sh run
 	@$(CARGO) build --locked -q -p baton -p baton-smoke

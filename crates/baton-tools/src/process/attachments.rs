@@ -44,7 +44,7 @@ impl FileVersion {
         Self {
             inode: status.st_ino,
             bytes,
-            status_time: (status.st_ctime.into(), status.st_ctime_nsec.try_into().unwrap_or_default()),
+            status_time: (status.st_ctime, status.st_ctime_nsec.try_into().unwrap_or_default()),
             is_refused: has_holes || status.st_nlink > 1,
         }
     }
