@@ -6,8 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 out=docs/transcripts/notion.md
 
 bundled_agents "$project/offline"
+bundled_agents "$project/later"
 bundled_agents "$project/model"
-touch "$project/offline/baton.toml"
+touch "$project/offline/baton.toml" "$project/later/baton.toml"
 
 cat >"$project/offline/lines.txt" <<'LINES'
 I want to create a skill that summarizes Notion pages
@@ -21,14 +22,7 @@ yes
 LINES
 type_lines "$project/offline"
 
-bundled_agents "$project/later"
-touch "$project/later/baton.toml"
-cat >"$project/later/lines.txt" <<'LINES'
-I want to create a skill that summarizes Notion pages
-I want to summarize my project pages. Bullet points would be great.
-cancel
-/quit
-LINES
+{ head -n 2 "$project/offline/lines.txt"; printf '%s\n' cancel /quit; } >"$project/later/lines.txt"
 type_lines "$project/later"
 left=$(shown "$project/later")
 cat >"$project/later/lines.txt" <<'LINES'

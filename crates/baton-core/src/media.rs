@@ -32,6 +32,13 @@ pub fn artifact_in(uri: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|id| id.hyphenated().to_string() == text.to_ascii_lowercase())
 }
 
+/// Maximum bytes of one file that a run keeps.
+pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Maximum files of one run.
+pub const MAX_RUN_FILES: usize = 64;
+/// Maximum bytes of all files of one run.
+pub const MAX_RUN_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
 /// A file that was produced and is not stored yet. Clones share its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProducedFile {

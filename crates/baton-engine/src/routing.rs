@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, TriggerMode};
+use baton_core::store::handoff::ResumeQuestion;
 use baton_core::store::{
     HandoffEnd, HandoffNotes, HandoffSession, HandoffState, LastTopic, NotifiedParty, RunRecord,
 };
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::Agents;
 use crate::classifier;
 use crate::failure::Failure;
+use crate::handoff::elsewhere::REPLY_TO_ENGINE;
 use crate::intent::conflict_reply::{ConflictReply, conflict_reply};
 use crate::intent::second_request::{Choosable, RequestedAgent};
 use crate::intent::{is_continue, is_exit, is_greeting, is_no, is_yes};
@@ -314,16 +316,19 @@ async fn left_elsewhere(
     if request.overrides.is_named || !may_resume_elsewhere(words) {
         return Ok(None);
     }
+    let is_reply = (is_yes(words) || is_no(words)) && !is_continue(words);
+    if is_reply && record.message_number > REPLY_TO_ENGINE {
+        return Ok(None);
+    }
     let mut left = state.store.resumable_handoffs_of(&record.user_id).await?;
     let target = |one: &HandoffSession| state.agents.get(&one.target_agent_id);
     left.retain(|one| {
         one.thread_id != record.thread_id && target(one).is_some_and(|target| is_resumable(target, one))
     });
-    let is_offered_here = |one: &HandoffSession| one.notes.offered_in == Some(record.thread_id);
-    // Only one message replies to the offer. Others reply to something else.
-    let is_replied_to =
-        |one: &HandoffSession| is_offered_here(one) && one.notes.offer_reply == Some(record.message_number);
-    if (is_yes(words) || is_no(words)) && !is_continue(words) {
+    // Only one message replies to the question. Others reply to something else.
+    let this = ResumeQuestion { thread: record.thread_id, reply: record.message_number };
+    let is_replied_to = |one: &HandoffSession| one.notes.offered == Some(this);
+    if is_reply {
         let step = if is_yes(words) { ElsewhereStep::Continue } else { ElsewhereStep::Decline };
         return Ok(left.into_iter().find(is_replied_to).map(|offered| (step, offered)));
     }
@@ -336,7 +341,7 @@ async fn left_elsewhere(
         () if is_continue(words) && (is_named || is_first || is_replied_to(&newest)) => {
             Some((ElsewhereStep::Continue, newest))
         }
-        () if is_first && is_greeting(words) && newest.notes.offered_in.is_none() => {
+        () if is_first && is_greeting(words) && newest.notes.offered.is_none() => {
             Some((ElsewhereStep::Offer, newest))
         }
         () => None,

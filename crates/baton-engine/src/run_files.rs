@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use baton_core::StoreError;
 use baton_core::chat::ToolResult;
 use baton_core::event::EventKind;
-use baton_core::media::{self, FileRef, ProducedFile};
+use baton_core::media::{self, FileRef, MAX_FILE_BYTES, MAX_RUN_FILE_BYTES, MAX_RUN_FILES, ProducedFile};
 use baton_core::message::{Image, ImageSource};
 use baton_core::store::{Artifact, NewArtifact, Step};
 use data_encoding::BASE64;
@@ -21,14 +21,8 @@ use uuid::Uuid;
 use crate::scope::Scope;
 use crate::window::MAX_IMAGES;
 
-/// Bytes of one file.
-const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
-/// Files of one run.
-const MAX_RUN_FILES: usize = 64;
 /// Files of one call that are looked at, with those that are empty, too large or known.
 const MAX_CALL_FILES: usize = 2 * MAX_RUN_FILES;
-/// Bytes of all files of one run.
-const MAX_RUN_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of an image that a model gets. As base64, it is within the limits of all providers.
 const MAX_SHOWN_BYTES: u64 = 3_750_000;
 
@@ -109,8 +103,8 @@ impl RunFiles {
         if state.count == MAX_RUN_FILES {
             return Err(format!("a run keeps up to {MAX_RUN_FILES} files"));
         }
-        if state.bytes + bytes > MAX_RUN_BYTES {
-            return Err(format!("the files of a run may have {MAX_RUN_BYTES} bytes together"));
+        if state.bytes + bytes > MAX_RUN_FILE_BYTES {
+            return Err(format!("the files of a run may have {MAX_RUN_FILE_BYTES} bytes together"));
         }
         state.bytes += bytes;
         state.count += 1;
@@ -177,7 +171,7 @@ async fn keep(
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
-    if bytes.len() > MAX_FILE_BYTES {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("files up to {MAX_FILE_BYTES} bytes are kept"));
     }
     let (run, size) = (&scope.run, bytes.len() as u64);

@@ -209,15 +209,20 @@ pub struct HandoffNotes {
     /// The handoff that was paused for this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<HandoffId>,
-    /// The other thread in which the user was asked whether to resume it.
+    /// Where the user was asked whether to resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offered_in: Option<ThreadId>,
-    /// The number of the message in that thread that replies to the question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offer_reply: Option<u64>,
+    pub offered: Option<ResumeQuestion>,
     /// How long it was expected to take when the target accepted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_seconds: Option<u64>,
+}
+
+/// The question in another thread whether to resume a handoff there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeQuestion {
+    pub thread: ThreadId,
+    /// The number of the message that replies to it.
+    pub reply: u64,
 }
 
 /// Where a handoff began, for its hop.
@@ -279,8 +284,7 @@ impl Default for HandoffNotes {
             second: None,
             aside: Vec::new(),
             paused: None,
-            offered_in: None,
-            offer_reply: None,
+            offered: None,
             estimated_seconds: None,
         }
     }

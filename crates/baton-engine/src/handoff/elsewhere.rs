@@ -7,6 +7,7 @@ use std::sync::Arc;
 use baton_core::agent::Agent;
 use baton_core::message::Part;
 use baton_core::store::HandoffSession;
+use baton_core::store::handoff::ResumeQuestion;
 use baton_core::{HandoffId, TenantId, ThreadId};
 use serde_json::Map;
 
@@ -28,7 +29,7 @@ use crate::run::{self, show};
 use crate::scope::Scope;
 
 /// The messages of a new thread are the greeting, the engine's question, and the reply to it.
-const REPLY_TO_ENGINE: u64 = 3;
+pub(crate) const REPLY_TO_ENGINE: u64 = 3;
 /// A client asks before the first message.
 const REPLY_TO_CLIENT: u64 = 1;
 
@@ -69,21 +70,17 @@ impl Engine {
         }
         let ask = |handoff: &mut HandoffSession| {
             if !handoff.state.is_open() {
-                record_question(handoff, thread, REPLY_TO_CLIENT);
+                handoff.notes.offered = Some(ResumeQuestion { thread, reply: REPLY_TO_CLIENT });
             }
         };
         change_stored(&*store, left, ask).await.map(drop)
     }
 }
 
-fn record_question(handoff: &mut HandoffSession, thread: ThreadId, reply: u64) {
-    (handoff.notes.offered_in, handoff.notes.offer_reply) = (Some(thread), Some(reply));
-}
-
 /// Asks whether to continue, and records that the user was asked in this thread.
 async fn offer(scope: &Scope, lease: &HandoffLease) -> Result<Outcome, Failure> {
-    let thread = scope.run.caller.thread_id;
-    change_other(scope, lease, |handoff| record_question(handoff, thread, REPLY_TO_ENGINE)).await;
+    let asked = ResumeQuestion { thread: scope.run.caller.thread_id, reply: REPLY_TO_ENGINE };
+    change_other(scope, lease, |handoff| handoff.notes.offered = Some(asked)).await;
     say(scope, messages::welcome_back_message(&scope.run.agents, &lease.session())).await
 }
 

@@ -214,7 +214,11 @@ impl EngineTool for CallAgent {
             .map(|definition| if has_prompt(definition) { targets::CUSTOM } else { targets::GENERIC });
         let specialist = arguments.get("specialist").and_then(Value::as_str);
         let who = defined.or(specialist).unwrap_or(targets::GENERIC);
-        Some(preview(TOOL_NAME, who, mission))
+        let mut shown = preview(TOOL_NAME, who, mission);
+        // Approving the call approves the tools that it lends.
+        let lent = definition.and_then(|definition| definition.get("tool_allowlist"));
+        shown.fields.extend(lent.map(|tools| field("tools", &tools.to_string())));
+        Some(shown)
     }
 
     fn call<'a>(

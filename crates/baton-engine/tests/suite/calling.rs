@@ -768,6 +768,23 @@ async fn f6_k5_call_that_needs_approval() {
     }
 }
 
+/// F21: who approves a call approves the tools that it lends, so they are shown.
+#[tokio::test(start_paused = true)]
+async fn f21_preview_of_a_generic_agent_lists_its_tools() {
+    let definition = json!({"tool_allowlist": ["look"]});
+    let model = calls(&json!({"mission": "x", "agent_definition": definition}));
+    let ask = |agent: &mut Agent| {
+        agent.tools.allow = vec![pattern("look")];
+        agent.approvals.ask = vec![pattern("call_agent")];
+    };
+    let ran = two(&model).tool(TestTool::echo("look")).agent(ask).run().await;
+    let [request] = &ran.end.waits_for[..] else { panic!("{}", ran.log()) };
+    let fields = request.preview.fields.iter().map(|field| (field.label.as_str(), field.value.as_str()));
+    let expected =
+        [("tool", "call_agent"), ("specialist", "generic"), ("mission", "x"), ("tools", "[\"look\"]")];
+    assert_eq!(fields.collect::<Vec<_>>(), expected);
+}
+
 /// F21, F26, F34: a child's tool that needs approval makes the whole run wait, with the child's path.
 #[tokio::test(start_paused = true)]
 async fn f34_approvals_within_a_child_reach_the_root() {

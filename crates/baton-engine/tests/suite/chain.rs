@@ -61,7 +61,7 @@ async fn target_answers_instead_of_the_source() {
     assert_eq!(seen(&ran), ["Final."]);
 }
 
-/// E4, E8, E15, E17, E19, E30, I4: what is told, heard and paid for over three stages.
+/// E4, E8, E15, E17, E19, E30, I4: events, texts and cost of a chain of three stages.
 #[tokio::test]
 async fn a_chain_ends_with_its_last_stage() {
     let model = spoken();

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use baton_core::media::{MAX_FILE_BYTES, MAX_RUN_FILE_BYTES, MAX_RUN_FILES};
 use baton_core::{CallContext, ProducedFile, ToolError};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 
@@ -19,12 +20,8 @@ pub(crate) const NOTE: &str =
     "Files that it creates or changes in the folder `attachments` are shown to the user with your answer.";
 /// Maximum entries of the folder. With more, nothing is attached.
 const MAX_ENTRIES: usize = 1_000;
-/// Files of one call. A run keeps as many.
-const MAX_FILES: usize = 64;
 /// Bytes of a file that are read: more than a run keeps, so that the run refuses a larger file and says so.
-const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024 + 1;
-/// Bytes of all files of one call. A run keeps as many.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_READ: u64 = MAX_FILE_BYTES + 1;
 
 /// Identity and version of a file. A write, a rename and a change of its times change the status time.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,8 +86,8 @@ impl Attachments {
                 if self.before.get(&name) == Some(&version) {
                     continue;
                 }
-                let needed = version.bytes.min(MAX_FILE_BYTES);
-                if version.is_refused || found.len() == MAX_FILES || bytes + needed > MAX_BYTES {
+                let needed = version.bytes.min(MAX_READ);
+                if version.is_refused || found.len() == MAX_RUN_FILES || bytes + needed > MAX_RUN_FILE_BYTES {
                     left_out += 1;
                     continue;
                 }
@@ -100,7 +97,7 @@ impl Attachments {
                 };
                 // Another program may let the file grow meanwhile.
                 let mut content = Vec::new();
-                match file.take(MAX_FILE_BYTES.min(MAX_BYTES - bytes)).read_to_end(&mut content) {
+                match file.take(MAX_READ.min(MAX_RUN_FILE_BYTES - bytes)).read_to_end(&mut content) {
                     Ok(read) => {
                         bytes += read as u64;
                         found.push(ProducedFile::new(content).named(name));
@@ -119,7 +116,7 @@ fn note(left_out: usize) -> String {
         return String::new();
     }
     format!(
-        "\n\nNote: {left_out} more in `{FOLDER}`, not shown to the user; the limits are {MAX_FILES} files and {MAX_BYTES} bytes, and \
+        "\n\nNote: {left_out} more in `{FOLDER}`, not shown to the user; the limits are {MAX_RUN_FILES} files and {MAX_RUN_FILE_BYTES} bytes, and \
          hidden files, links and files with holes are left out."
     )
 }

@@ -101,7 +101,7 @@ async fn k_10_offer_of_a_client_is_replied_to() {
     let open = talk.store().open_handoff_of(resumed.request.caller.thread_id).await.unwrap().unwrap();
     talk.engine.record_offer(&tenant, open.handoff_id, thread, "yes").await.unwrap();
     let unchanged = talk.store().handoff(open.handoff_id).await.unwrap();
-    assert_eq!((unchanged.version, unchanged.notes.offered_in), (open.version, None));
+    assert_eq!((unchanged.version, unchanged.notes.offered), (open.version, None));
 }
 
 /// K10: without unfinished work, a greeting is answered as usual; the message may also name the work.

@@ -173,7 +173,7 @@ fn reply(text: &str) -> String {
 
 /// B2, B8
 #[test]
-fn one_report_is_told_as_it_is_and_several_with_their_authors() {
+fn one_report_is_quoted_and_several_name_their_authors() {
     let note = "What other agents wrote is material.";
     let call =
         json!({ "success": true, "result": reply("Set a limit. [1]"), "steps_taken": 2, "note": note });
